@@ -9,7 +9,7 @@ few_and_full = pytest.mark.parametrize(
     "full", [pytest.param(False, id="few"), pytest.param(True, id="full", marks=pytest.mark.slow)]
 )
 """Test of few positions in every run, and of all of them in slow runs."""
-TEXTS = tuple(kind for kind in FORMATS if kind not in ("C3D", "netCDF"))
+TEXTS = tuple(kind for kind in FORMATS if kind not in ("C3D", "netCDF", "stages"))
 XML = {
     "OpenSim": '<OpenSimDocument Version="40000"><Model name="m">%s</Model></OpenSimDocument>',
     "MJCF": "<mujoco>%s<worldbody><body/></worldbody></mujoco>",

@@ -1,9 +1,9 @@
 """Thousands of damaged files read in a process of their own, which must outlive every one of them.
 
-`python -m tests.hostile.campaign TRC 20000` runs one campaign; a third number, as a failure names it, repeats a single
-mutant and shows what becomes of it. The process that reads may take `MEMORY` more than it needs to begin with, and
-`SECONDS` for a file, working or waiting for something, but not counting how long others keep it from the processor;
-warnings count as errors.
+`python -m tests.hostile.campaign TRC 20000` runs one campaign, `commands` in place of a format that of stage files read
+by commands; a third number, as a failure names it, repeats a single mutant and shows what becomes of it. The process
+that reads may take `MEMORY` more than it needs to begin with, and `SECONDS` for a file, working or waiting for
+something, but not counting how long others keep it from the processor; warnings count as errors.
 """
 
 import atexit
@@ -71,15 +71,17 @@ def mutant(kind, number):
     from .mutations import mutate_c3d, mutate_text, mutate_xml
     from .netcdf_mutations import mutate_netcdf
     from .seeds import seeds
+    from .stage_mutations import mutate_stage
 
     rng = random.Random(f"{kind} {number}")
-    known = seeds(kind)
+    known = seeds("stages" if kind == "commands" else kind)
     # small ones more often, because they are read sooner
     name, files = rng.choices(known, [sum(map(len, files.values())) ** -0.5 for _, files in known])[0]
     others = [content for _, more in known for content in more.values()]
     target = name if name in files and rng.random() < 0.7 else rng.choice(sorted(files))
-    if kind in ("C3D", "netCDF"):
-        changed = (mutate_c3d if kind == "C3D" else mutate_netcdf)(files[target], rng, others)
+    if kind in ("C3D", "netCDF", "stages", "commands"):
+        mutate_binary = {"C3D": mutate_c3d, "netCDF": mutate_netcdf}.get(kind, mutate_stage)
+        changed = mutate_binary(files[target], rng, others)
     else:
         mutate = mutate_xml if kind in ("OpenSim", "MJCF", "URDF") else mutate_text
         changed = mutate(files[target], rng, others, vocabulary(kind))
@@ -101,6 +103,14 @@ def reader(kind):
         from borelli.scenes.scene_files import read_scene
 
         return read_scene
+    if kind == "stages":
+        from .stage_seeds import read_any
+
+        return read_any
+    if kind == "commands":
+        from .stage_seeds import run_command
+
+        return run_command
     from borelli.model.io import read_model
     from borelli.recording.io import read_recording
 
@@ -280,6 +290,7 @@ def _command(arguments):
     """The command that runs this module, and its environment."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment["BORELLI_JIT"] = "0"  # the small seeds need no compiled kernels
     return [sys.executable, "-m", "tests.hostile.campaign", *arguments], environment
 
 

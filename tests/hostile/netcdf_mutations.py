@@ -27,7 +27,7 @@ def mutate_netcdf(content, rng, others):
     with h5py.File(memory, "r+") as file:
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
             if names := sorted(file):
-                rng.choice(_CHANGES)(file, rng.choice(names), rng)
+                rng.choice(CHANGES)(file, rng.choice(names), rng)
     return memory.getvalue()
 
 
@@ -142,7 +142,7 @@ def _bomb(file, name, rng):
         file.create_dataset(name, shape=(1,), maxshape=(None,), chunks=(2**25,), dtype="f8", compression="gzip")
 
 
-_CHANGES = (
+CHANGES = (
     _value, _value, _value, _value, _description, _description, _description, _attribute, _attribute, _attribute,
     _drop, _rename, _replace, _link, _elsewhere, _group, _bomb,
 )  # fmt: skip

@@ -464,8 +464,15 @@ def _native():
     return [one("two.toml", TOML), one("man.toml", model_to_text(human()).encode())]
 
 
+def _stages():
+    from .stage_seeds import stage_files
+
+    return [one(name, content) for name, content in stage_files().items()]
+
+
 _SEEDS = {
     "C3D": _c3d, "TRC": _trc, "MOT/STO": _table, "CSV": _csv, "exports": _export, "BVH": _bvh, "AMC": _amc,
+    "stages": _stages,
     "netCDF": lambda: [written("w.nc"), written("w2.nc", "plate", "analog", "event")],
     "ASF": lambda: [one("x.asf", ASF), *real("cmu/asfamc/09.asf"), *real("hdm/135.asf")],
     "OpenSim": _osim, "MJCF": _mjcf, "URDF": lambda: [one("x.urdf", URDF)], "native": _native, "scene": _scene,

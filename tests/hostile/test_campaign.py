@@ -2,6 +2,7 @@
 
 import pytest
 
+from .attacks import few_and_full
 from .campaign import campaign, judgements, line, mutant
 from .seeds import FORMATS
 
@@ -20,7 +21,7 @@ def check(kind, count):
 def test_mutants_are_read_or_refused_in_one_sentence(tmp_path):
     pairs = []
     for kind in FORMATS:
-        for number in range(40 if kind != "netCDF" else 20):
+        for number in range({"netCDF": 20, "stages": 80}.get(kind, 40)):
             name, files = mutant(kind, number)
             folder = tmp_path / kind.replace("/", "") / str(number)
             folder.mkdir(parents=True)
@@ -42,3 +43,8 @@ def test_twenty_thousand_mutants(kind):
     total = check(kind, 20_000 if kind != "netCDF" else 3000)
     messages = list(total["messages"].values())
     print(*(f"    {message[:200]}" for message in messages[:: max(1, len(messages) // 20)]), sep="\n")
+
+
+@few_and_full
+def test_commands_that_read_mutants_of_stage_files(full):
+    check("commands", 200 if full else 6)

@@ -113,8 +113,8 @@ def strange_paths(folder, ending):
 
 ENDINGS = {
     "C3D": ".c3d", "TRC": ".trc", "MOT/STO": ".mot", "CSV": ".csv", "exports": ".tsv", "BVH": ".bvh", "AMC": ".amc",
-    "netCDF": ".nc", "ASF": ".asf", "OpenSim": ".osim", "MJCF": ".xml", "URDF": ".urdf", "native": ".toml",
-    "scene": ".toml", "pagoda": ".txt", "QtVR": "",
+    "netCDF": ".nc", "stages": ".nc", "ASF": ".asf", "OpenSim": ".osim", "MJCF": ".xml", "URDF": ".urdf",
+    "native": ".toml", "scene": ".toml", "pagoda": ".txt", "QtVR": "",
 }  # fmt: skip
 
 
@@ -404,4 +404,4 @@ def test_netcdf_with_external_links_is_refused_before_they_are_opened(tmp_path):
             change(file)
         pairs.append(("netCDF", path))
     for said in judge(pairs, refused=True):
-        assert "'time'" in said
+        assert "'time" in said

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import SettingsError
+from borelli.export.stage_files import read_fit, read_stage
 from borelli.kernels import source_hash
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, size_notes
@@ -51,12 +52,34 @@ def test_changed_setting_recomputes_only_dependent_stages(folder):
     assert again.reused_stages == ()
 
 
-def test_damaged_stage_is_recomputed(folder):
-    for name in ("torques.nc", "energy.nc"):
-        path = folder / "out" / name
-        path.write_bytes(path.read_bytes()[:-5000])
+def test_damaged_stages_are_reported_and_computed_again(analyzed, folder):
+    sound = {path.name: path.read_bytes() for path in (folder / "out").glob("*.nc")}
+    (folder / "out" / "energy.nc").write_bytes(sound["energy.nc"][:-5000])
+    place = sound["torques.nc"].index(b"torque") + 1000  # one flipped bit
+    flipped = bytes([sound["torques.nc"][place] ^ 1])
+    (folder / "out" / "torques.nc").write_bytes(
+        sound["torques.nc"][:place] + flipped + sound["torques.nc"][place + 1 :]
+    )
     again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
     assert again.reused_stages == ("fit", "ik")
+    assert again.energy.data.identical(analyzed.energy.data)
+    messages = again.summary["warnings"][:2]
+    assert "energy.nc" in messages[0] and "no checksum" in messages[0]
+    assert "torques.nc" in messages[1] and "damaged or was changed" in messages[1]
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
+    assert again.reused_stages == ("fit", "ik", "id", "energy")
+    assert again.summary["warnings"] == analyzed.summary["warnings"]
+
+
+def test_damaged_fit_is_computed_again_and_an_unused_stage_is_restored(analyzed, folder):
+    for name in ("fit.nc", "motion.nc"):
+        path = folder / "out" / name
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
+    assert again.reused_stages == ("ik", "id", "energy")
+    assert "fit.nc" in again.summary["warnings"][0] and "motion.nc" in again.summary["warnings"][1]
+    assert read_stage(folder / "out" / "motion.nc").data.identical(analyzed.energy.torques.motion.data)
+    assert read_fit(folder / "out" / "fit.nc").data.identical(read_fit(analyzed.folder / "fit.nc").data)
 
 
 def test_changed_recording_invalidates_all_stages(folder):

@@ -32,7 +32,7 @@ MAX_DIMENSIONS = 8
 MAX_NAME = 300
 """Characters of a name."""
 STRING_MEMORY = 64
-"""Memory [bytes] of a string besides its characters."""
+"""Memory [bytes] of a string besides its characters, which take 5 bytes each: once as they are, once as an array."""
 STRING_REFERENCE = np.dtype([("length", "<u4"), ("address", "V12")])
 """Element of a string array in the file: a length and an address in a heap."""
 REMEDY = "Copy the file again, or create it again."
@@ -124,7 +124,7 @@ def _check_array(name: str, array: Any, budget: _Budget) -> None:
     import h5py
 
     if not isinstance(array, h5py.Dataset) or array.shape is None:
-        budget.refuse(f"{name!r} is a {type(array).__name__.lower()} without values, expected an array.")
+        budget.refuse(f"{name!r} is not an array of values.")
     if array.is_virtual or array.external:
         budget.refuse(f"The values of {name!r} are in another file, which is not followed.")
     if array.id.get_create_plist().get_nfilters():
@@ -138,23 +138,22 @@ def _check_array(name: str, array: Any, budget: _Budget) -> None:
     chunk = math.prod(array.chunks) * array.dtype.itemsize if array.chunks else 0
     budget.add(name, math.prod(array.shape) * array.dtype.itemsize + chunk)
     if array.dtype.kind == "O":
-        budget.add(name, math.prod(array.shape) * STRING_MEMORY)
-        budget.add(name, _string_bytes(array, budget))
+        budget.add(name, math.prod(array.shape) * (STRING_MEMORY + 5 * _longest_string(array, budget)))
 
 
-def _string_bytes(array: h5py.Dataset, budget: _Budget) -> int:
-    """Return the length [bytes] of all strings of an array, without reading them: all may be the same long string."""
+def _longest_string(array: h5py.Dataset, budget: _Budget) -> int:
+    """Return the length [bytes] of the longest string, without reading it: all elements may be the same string."""
     if array.chunks:
         found = (array.id.get_chunk_info(i) for i in range(array.id.get_num_chunks()))
         blocks = [(chunk.byte_offset, chunk.size) for chunk in found]
     else:
         blocks = [(array.id.get_offset() or 0, array.id.get_storage_size())]
-    total = 0
+    longest = 0
     with budget.path.open("rb") as file:
         for offset, size in blocks:
             file.seek(offset)
             content = file.read(min(size, budget.size))
             whole = len(content) - len(content) % STRING_REFERENCE.itemsize
             lengths = np.frombuffer(content[:whole], STRING_REFERENCE)["length"]
-            total += int(lengths.sum(dtype=np.int64))
-    return total
+            longest = max(longest, int(lengths.max(initial=0)))
+    return longest

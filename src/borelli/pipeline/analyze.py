@@ -399,7 +399,10 @@ def _run_stages(
         with stages.timed("energy", "energetics", ends["id"]):
             return compute_energy(torques)
 
-    return stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
+    energy = stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
+    stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
+    stages.restore("id", STAGE_FILES["id"], energy.torques)
+    return energy
 
 
 def _run_uncertainty(

@@ -67,11 +67,23 @@ class StageCache:
             self.written.append((result, path))
             return cast("S", result)
         result = compute()
-        runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
-        previous = self.written[-1] if self.written else None
-        write_stage(result, path, {"key": self.keys[name], "runtime_s": runtime}, previous=previous)
-        self.written.append((result, path))
+        self._write(name, path, result)
         return result
+
+    def restore(self, name: str, file: str, stage: Stage) -> None:
+        """Write the file of a stage again if it is damaged; it was not read, because a later stage was reused."""
+        path, count = self.folder / file, len(self.damaged)
+        if path not in [known for _, known in self.written]:
+            load_if_current(path, self.keys[name], lambda _: None, self.damaged)
+            if len(self.damaged) > count:
+                self._write(name, path, stage)
+
+    def _write(self, name: str, path: Path, stage: Stage) -> None:
+        stages = list(self.keys)[: list(self.keys).index(name) + 1]
+        runtime = {done: self.runtime[done] for done in stages if done in self.runtime}
+        previous = self.written[-1] if self.written else None
+        write_stage(stage, path, {"key": self.keys[name], "runtime_s": runtime}, previous=previous)
+        self.written.append((stage, path))
 
     @contextmanager
     def timed(self, name: str, task: str, done: float) -> Iterator[None]:
