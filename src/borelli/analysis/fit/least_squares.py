@@ -22,6 +22,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, solve_pos
 from borelli.analysis.motion import marker_points, root_columns
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
+from borelli.errors import BorelliError
 from borelli.numerics.vectors import Array
 
 MAX_ITERATIONS = 60
@@ -76,32 +77,59 @@ def solve(parameters: FitParameters, groups: Sequence[FrameGroup]) -> FitSolutio
             best, best_error = (p, groups), error
     early = worse >= PATIENCE
     p, groups = best if early else (p, groups)
-    derivatives = differentiate(parameters, p, groups, exact=False, uncertainty=True)
-    assert derivatives is not None  # the Gauss-Newton Hessian is positive definite
+    derivatives = _gauss_newton(parameters, p, groups, uncertainty=True)
     return FitSolution(p, tuple(groups), derivatives, iteration, early)
 
 
 def _step(
     parameters: FitParameters, p: Array, groups: Sequence[FrameGroup], energy: float, *, exact: bool
 ) -> tuple[Array, list[FrameGroup], float]:
-    """Return a step that lowers the energy, with as much damping as needed, the groups after it and their energy."""
-    d = differentiate(parameters, p, groups, exact=exact)
-    if d is None:
-        return _step(parameters, p, groups, energy, exact=False)
+    """Return a step that lowers the energy, with as much damping as needed, the groups after it and their energy.
+
+    Where the exact Hessian is not positive definite, or its step does not lower the energy, that of Gauss-Newton is
+    used.
+    """
+    if exact and (newton := _newton_step(parameters, p, groups, energy)) is not None:
+        return newton
+    d = _gauss_newton(parameters, p, groups)
     damping = 0.0
     while True:
         step = -d.gradient[None]
         if not solve_positive(d.matrix + damping * np.diag(np.diag(d.matrix)), step):
-            if exact:
-                return _step(parameters, p, groups, energy, exact=False)
             return np.zeros_like(p), list(groups), energy
         step = step[0]
         trial, tried = _solve_poses(parameters, p + step, groups)
         if tried <= energy or np.abs(step).max() <= STEP_TOLERANCE or damping > MAX_DAMPING:
             return step, trial, tried
-        if exact:
-            return _step(parameters, p, groups, energy, exact=False)
         damping = max(10.0 * damping, 1e-3)
+
+
+def _newton_step(
+    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup], energy: float
+) -> tuple[Array, list[FrameGroup], float] | None:
+    """Return the step of the exact Hessian as `_step` does; None if there is none or it does not lower the energy."""
+    d = differentiate(parameters, p, groups, exact=True)
+    if d is None:
+        return None
+    step = -d.gradient[None]
+    if not solve_positive(d.matrix.copy(), step):
+        return None
+    trial, tried = _solve_poses(parameters, p + step[0], groups)
+    lowers = tried <= energy or np.abs(step).max() <= STEP_TOLERANCE
+    return (step[0], trial, tried) if lowers else None
+
+
+def _gauss_newton(
+    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup], *, uncertainty: bool = False
+) -> FitDerivatives:
+    """Return the derivatives of Gauss-Newton, whose Hessian is positive definite unless numbers are not finite."""
+    derivatives = differentiate(parameters, p, groups, exact=False, uncertainty=uncertainty)
+    if derivatives is None:
+        raise BorelliError(
+            "The fit cannot continue: its derivatives are not finite, so that the markers determine no step. Check the "
+            "markers with `borelli doctor`, or use the model without fitting (--no-fit)."
+        )
+    return derivatives
 
 
 def _solve_poses(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> tuple[list[FrameGroup], float]:
