@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 STAGES = ("motion", "torques", "energy")
+LONG_TRIAL = 10_000
+"""Frames beyond which the datasets of a file are opened, not loaded: values are read whenever they are used."""
 Stage = Motion | Torques | Energy
 
 
@@ -56,34 +58,20 @@ def write_stage(
         >>> walk = bo.synthetic_recording("walk")
         >>> bo.write_stage(bo.inverse_kinematics(walk.model, walk.recording), "motion.nc")
     """
-    energy = stage if isinstance(stage, Energy) else None
-    torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
-    motion = torques.motion if torques else stage
-    assert isinstance(motion, Motion)
+    import xarray
+
+    motion, torques, energy = _parts(stage)
     groups: dict[str, Dataset] = {}
-    metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
     if motion.recording is not None:
-        recording = motion.recording
-        groups["recording"] = recording.data.drop_dims("channel", errors="ignore")
-        metadata["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
-        metadata["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
-        metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
+        groups["recording"] = motion.recording.data.drop_dims("channel", errors="ignore")
     groups["motion"] = motion.data
     if torques is not None:
         groups["torques"] = torques.data
-        metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
         if torques.loads is not None:
-            groups["loads"] = _loads_dataset(torques.loads)
+            groups["loads"] = loads_dataset(torques.loads)
     if energy is not None:
         groups["energy"] = energy.data
-        metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
-    import xarray
-
-    name = STAGES[(torques is not None) + (energy is not None)]
-    attrs = {
-        "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
-        "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance or {})}),
-    }  # fmt: skip
+    attrs = stage_attributes(stage, provenance or {})
     copied: tuple[str, ...] = ()
     if previous is not None and previous[0] is motion:
         copied = ("recording", "motion")
@@ -98,8 +86,41 @@ def write_stage(
                 data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
+def stage_attributes(stage: Stage, provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of a stage file: everything that is not a dataset."""
+    motion, torques, energy = _parts(stage)
+    metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
+    if motion.recording is not None:
+        recording = motion.recording
+        metadata["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
+        metadata["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
+        metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
+    if torques is not None:
+        metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
+    if energy is not None:
+        metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
+    return {
+        "borelli_stage": STAGES[(torques is not None) + (energy is not None)], "borelli_version": __version__,
+        "model": model_to_text(motion.model),
+        "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance)}),
+    }  # fmt: skip
+
+
+def _parts(stage: Stage) -> tuple[Motion, Torques | None, Energy | None]:
+    """Return a stage and those that it was computed from."""
+    energy = stage if isinstance(stage, Energy) else None
+    torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
+    motion = torques.motion if torques else stage
+    assert isinstance(motion, Motion)
+    return motion, torques, energy
+
+
 def read_stage(path: str | PathLike[str]) -> Stage:
     """Read the motion, torques or energy that `write_stage` wrote.
+
+    Datasets of more than 10,000 frames are opened, not loaded: their values are read from the file each time they are
+    used, so that the file must stay, and `isel(time=...)` reads a part. Such torques have neither `loads` nor
+    `derivatives`.
 
     Raises:
         FileFormatError: The file contains no stage, or is damaged.
@@ -115,22 +136,25 @@ def read_stage(path: str | PathLike[str]) -> Stage:
     name, model_text, metadata = _read_root(path)
     try:
         model = model_from_text(model_text, path)
+        whole = _count_frames(path) <= LONG_TRIAL
         motion = Motion(
-            model, read_group(path, "motion"), _read_recording(path, metadata), dict(metadata["motion"]["settings"]),
-            _notes(metadata["motion"]),
+            model, read_group(path, "motion", load=whole), _read_recording(path, metadata, whole),
+            dict(metadata["motion"]["settings"]), _notes(metadata["motion"]),
         )  # fmt: skip
         if name == "motion":
             return motion
         settings = dict(metadata["torques"]["settings"])
         curves = None
-        if settings.get("method") == "newton_euler":
+        if whole and settings.get("method") == "newton_euler":
             curves = differentiate(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
         torques = Torques(
-            motion, read_group(path, "torques"), settings, _notes(metadata["torques"]), curves, _read_loads(path),
+            motion, read_group(path, "torques", load=whole), settings, _notes(metadata["torques"]), curves,
+            _read_loads(path) if whole else None,
         )  # fmt: skip
         if name == "torques":
             return torques
-        return Energy(torques, read_group(path, "energy"), metadata["energy"]["summary"], _notes(metadata["energy"]))
+        data = read_group(path, "energy", load=whole)
+        return Energy(torques, data, metadata["energy"]["summary"], _notes(metadata["energy"]))
     except BorelliError:
         raise
     except DAMAGED as error:
@@ -205,21 +229,40 @@ def _read_root(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dic
     return stage, model, metadata
 
 
-def read_group(path: Path, group: str) -> Dataset:
-    """Read one dataset of a stage file."""
+def read_group(path: Path, group: str, *, load: bool = True) -> Dataset:
+    """Read one dataset of a stage file, or only open it: its values are then read whenever they are used."""
     import xarray
 
     # xarray would decode the units "s" of a time as timestamps
-    opened = xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False)
+    opened = xarray.open_dataset(
+        path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False, cache=load
+    )
+    if not load:
+        return opened
     with opened as dataset:
         return dataset.load()
 
 
-def _read_recording(path: Path, metadata: dict[str, Any]) -> Recording | None:
+def has_group(path: Path, group: str) -> bool:
+    """Return whether a stage file has a dataset of this name."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return group in file
+
+
+def _count_frames(path: Path) -> int:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return len(file["motion/time"])
+
+
+def _read_recording(path: Path, metadata: dict[str, Any], load: bool) -> Recording | None:
     fields = metadata.get("recording")
     if fields is None:
         return None
-    return Recording(data=read_group(path, "recording"), **{**fields, "notes": _notes(fields)})
+    return Recording(data=read_group(path, "recording", load=load), **{**fields, "notes": _notes(fields)})
 
 
 def _settings_and_notes(settings: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
@@ -230,7 +273,8 @@ def _notes(metadata: Mapping[str, Any]) -> tuple[Note, ...]:
     return tuple(Note(**note) for note in metadata["notes"])
 
 
-def _loads_dataset(loads: Loads) -> Dataset:
+def loads_dataset(loads: Loads) -> Dataset:
+    """Return the loads as a dataset of a stage file."""
     import xarray
 
     dims = ("time", "load", "axis")
@@ -256,11 +300,8 @@ def _loads_dataset(loads: Loads) -> Dataset:
 
 
 def _read_loads(path: Path) -> Loads | None:
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        if "loads" not in file:
-            return None
+    if not has_group(path, "loads"):
+        return None
     data = read_group(path, "loads")
     notes = tuple(Note(**note) for note in json.loads(data.attrs["notes"]))
     belt = tuple(map(float, data.attrs["belt"])) if "belt" in data.attrs else None

@@ -46,6 +46,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
+from borelli.pipeline.long_trial import analyze_long_trial, is_long, keep_in_file, read_predicted_grf
 from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
@@ -158,7 +159,7 @@ def analyze(
     runtime["load"] = perf_counter() - start
     start = perf_counter()
     progress("reading recordings", 0.0)
-    trials = [read_trial(path, settings) for path in paths]
+    trials = [_read_trial(path, folder if len(paths) == 1 else folder / path.stem, settings) for path in paths]
     static = read_static(settings)
     runtime["read"] = perf_counter() - start
     ends = stage_ends(settings.monte_carlo)
@@ -192,6 +193,12 @@ def analyze(
         results.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
     progress("done", 1.0)
     return tuple(results)
+
+
+def _read_trial(path: Path, folder: Path, settings: AnalysisSettings) -> Recording:
+    """Return a trial; the recording of a long one stays in a file of its folder."""
+    trial = read_trial(path, settings)
+    return keep_in_file(trial, folder) if is_long(trial, settings) else trial
 
 
 def _check_arguments(recordings: Any, folder: Any, settings: AnalysisSettings) -> tuple[list[Path], Path]:
@@ -303,7 +310,7 @@ def _analyze_trial(
     uncertainty = _run_uncertainty(energy, settings, stages, ends, get_fit)
     stages.progress("writing the report", ends["uncertainty"])
     start = perf_counter()
-    predicted = predict_grf_for_comparison(energy.torques)
+    predicted = read_predicted_grf(folder) if is_long(trial, settings) else predict_grf_for_comparison(energy.torques)
     provenance = {
         **source, "settings": to_json_values(asdict(settings)), "runtime_s": {**stages.runtime},
         "version": __version__, "code": result_hash(),
@@ -336,6 +343,8 @@ def _run_stages(
     ends: Mapping[str, float],
 ) -> Energy:
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
+    if is_long(trial, settings):
+        return analyze_long_trial(trial, fitted.model, fitted.notes, settings, stages, dict(ends))
 
     def make_motion() -> Motion:
         stage = StageSettings(ik_method=settings.ik_method)

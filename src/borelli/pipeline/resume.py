@@ -47,24 +47,34 @@ class StageCache:
 
     def load_or_compute(self, name: str, file: str, compute: Callable[[], S]) -> S:
         """Read a stage, with those before it, from its file, or compute it and write the file."""
+        known = self.load(name, file)
+        if known is not None:
+            return cast("S", known)
+        result = compute()
+        previous = self.written[-1] if self.written else None
+        write_stage(result, self.folder / file, self.provenance(name), previous=previous)
+        self.written.append((result, self.folder / file))
+        return result
+
+    def load(self, name: str, file: str) -> Stage | None:
+        """Read a stage, with those before it, from its file; None if the file is missing, damaged or of other inputs."""
         path = self.folder / file
         provenance = read_provenance(path)
-        if provenance.get("key") == self.keys[name]:
-            try:
-                result: Any = read_stage(path)
-            except BorelliError:
-                pass  # the file is damaged: compute the stage again
-            else:
-                self.runtime.update(provenance["runtime_s"])
-                self.reused.extend(provenance["runtime_s"])
-                self.written.append((result, path))
-                return cast("S", result)
-        result = compute()
-        runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
-        previous = self.written[-1] if self.written else None
-        write_stage(result, path, {"key": self.keys[name], "runtime_s": runtime}, previous=previous)
+        if provenance.get("key") != self.keys[name]:
+            return None
+        try:
+            result = read_stage(path)
+        except BorelliError:
+            return None  # the file is damaged: compute the stage again
+        self.runtime.update(provenance["runtime_s"])
+        self.reused.extend(provenance["runtime_s"])
         self.written.append((result, path))
         return result
+
+    def provenance(self, name: str) -> dict[str, Any]:
+        """Return the key of a stage and the run times up to it, to store in its file."""
+        runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
+        return {"key": self.keys[name], "runtime_s": runtime}
 
     @contextmanager
     def timed(self, name: str, task: str, done: float) -> Iterator[None]:

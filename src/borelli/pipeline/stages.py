@@ -85,29 +85,41 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     These are measured forces, completed by predicted ones for steps off the plates; predicted forces where there are no
     plates; and none where prediction fails, such as for a model without feet.
     """
-    measured = settings.plates and motion.recording is not None and "ground_reaction_force" in motion.recording.data
+    chosen, notes = choose_settings(motion.recording, settings)
+    try:
+        torques = run_inverse_dynamics(motion, chosen)
+    except BorelliError as error:
+        chosen, note = without_prediction(chosen, settings, error)
+        torques, notes = run_inverse_dynamics(motion, chosen), (note, *notes)
+    return replace(torques, notes=(*torques.notes, *notes))
+
+
+def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> tuple[StageSettings, tuple[Note, ...]]:
+    """Return the methods and filters with the best ground reaction forces of a recording, and notes on them."""
+    measured = settings.plates and recording is not None and "ground_reaction_force" in recording.data
     chosen = StageSettings(id_method=settings.id_method, cutoff=settings.cutoff)
     notes: tuple[Note, ...] = ()
-    if settings.cutoff is None and measured and motion.recording is not None:
-        cutoff, note = step_cutoff(motion.recording)
+    if settings.cutoff is None and measured and recording is not None:
+        cutoff, note = step_cutoff(recording)
         if note is not None:
             chosen, notes = replace(chosen, cutoff=cutoff), (note,)
-    plates, predicted, both = SOURCES[settings.id_method]
+    _, predicted, both = SOURCES[settings.id_method]
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
-    best = replace(chosen, forces=both) if measured else replace(chosen, forces=predicted, filter="strides")
-    try:
-        torques = run_inverse_dynamics(motion, best)
-    except BorelliError as error:
-        if measured:
-            torques = run_inverse_dynamics(motion, replace(chosen, forces=plates))
-            text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
-            note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
-        else:
-            torques = run_inverse_dynamics(motion, chosen)
-            text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
-            note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
-        notes = (note, *notes)
-    return replace(torques, notes=(*torques.notes, *notes))
+    return replace(chosen, forces=both) if measured else replace(chosen, forces=predicted, filter="strides"), notes
+
+
+def without_prediction(
+    chosen: StageSettings, settings: AnalysisSettings, error: BorelliError
+) -> tuple[StageSettings, Note]:
+    """Return the settings without predicted forces, which an error prevents, and a note on it."""
+    plates, _, both = SOURCES[settings.id_method]
+    if chosen.forces == both:
+        text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
+        note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
+        return replace(chosen, forces=plates), note
+    text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
+    note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
+    return replace(chosen, forces=None, filter="default"), note
 
 
 def predict_grf_for_comparison(torques: Torques) -> Dataset | None:

@@ -27,6 +27,8 @@ from borelli.recording.recording import Note, Recording
 
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""
+COUNTED_FRAMES = 10_000
+"""Frames whose visible markers are counted at once."""
 STANDING_SD = 0.05
 """[rad] Standard deviation of a static trial from the model's neutral pose: 3 degrees."""
 MAX_NEUTRAL_ANGLE = 0.6
@@ -119,8 +121,7 @@ def choose_frames(
     notes: list[Note] = []
     trials = max(1, len(recordings))
     for recording in recordings:
-        problem = problem_of_all_markers(model, recording)
-        count = (problem.weight > 0.0).sum(axis=1)
+        count = count_visible(model, recording)
         good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
         if not len(good):
             raise SettingsError(
@@ -128,7 +129,7 @@ def choose_frames(
                 "every frame. Check the markers with `borelli doctor`."
             )
         good = good[:: -(-len(good) // MAX_POSED_FRAMES)]
-        thinned = problem.select(good)
+        thinned = problem_of_all_markers(model, recording.with_data(recording.data.isel(time=good)))
         q, _ = solve_framewise(thinned)
         fitted, test = spread_frames(len(good), -(-frames // trials), held_out // trials)
         groups.append(FrameGroup(thinned.select(fitted), q[fitted]))
@@ -139,6 +140,13 @@ def choose_frames(
         groups.append(group)
         notes += more
     return tuple(groups), tuple(notes)
+
+
+def count_visible(model: Model, recording: Recording) -> NDArray[np.int64]:
+    """Return how many of the model's markers are visible in each frame; a part of a long recording at a time."""
+    parts = [recording.data.isel(time=slice(a, a + COUNTED_FRAMES)) for a in range(0, recording.frames, COUNTED_FRAMES)]
+    counts = [(make_ik_problem(model, recording.with_data(part)).weight > 0.0).sum(axis=1) for part in parts]
+    return np.concatenate(counts) if counts else np.zeros(0, np.int64)
 
 
 def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,155 @@
+"""Blocks of frames of a long trial, their files, and one file made of them.
+
+Each block has its own file, so that an interrupted run continues with the first block that is missing. Blocks are
+analyzed with a margin on both sides, longer than what filters, splines, steps and strides depend on, which is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from borelli.errors import FileFormatError
+from borelli.export.stage_files import read_group, to_json_values
+from borelli.files.atomic import atomic_path
+from borelli.files.netcdf import DAMAGED
+from borelli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+BLOCK_FRAMES = 5_000
+"""Frames of a block: 150 kilobytes each, at most, while they are analyzed."""
+MARGIN = 4.0
+"""[s] Margin on both sides of a block: longer than a stride of 2.5 s, and than 20 periods of a filter at 6 Hz."""
+CHUNK_FRAMES = 500
+"""Frames that are stored together, as the unit of reading."""
+BLOCK_FOLDER = "blocks"
+
+
+class Block(NamedTuple):
+    """Frames `start` to `stop` (exclusive) of a trial; with margins, `first` to `last` (exclusive)."""
+
+    number: int
+    start: int
+    stop: int
+    first: int
+    last: int
+
+    @property
+    def own(self) -> slice:
+        """Frames of the block without margins, counted from `first`."""
+        return slice(self.start - self.first, self.stop - self.first)
+
+
+@dataclass(frozen=True)
+class BlockFiles:
+    """Files of the blocks of one stage.
+
+    Attributes:
+        folder: Folder of the files.
+        stage: Name of the stage.
+        key: Key of the stage for this recording and these settings.
+    """
+
+    folder: Path
+    stage: str
+    key: str
+
+    def path(self, block: Block) -> Path:
+        """Return the path of a block's file."""
+        return self.folder / f"{self.stage}_{block.number:04d}.nc"
+
+    def write(self, block: Block, groups: Mapping[str, Dataset], content: Mapping[str, Any]) -> None:
+        """Write the datasets of a block, without margins, and further content as plain values."""
+        import xarray
+
+        attrs = {"key": self._key(block), "content": json.dumps(to_json_values(content))}
+        with atomic_path(self.path(block)) as temporary:
+            xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
+            for name, data in groups.items():
+                data.to_netcdf(temporary, engine="h5netcdf", group=name, mode="a")
+
+    def read_content(self, block: Block) -> dict[str, Any] | None:
+        """Return the further content of a block's file; None if it is missing, damaged or of other inputs."""
+        import h5py
+
+        path = self.path(block)
+        if not path.is_file():
+            return None
+        try:
+            with h5py.File(path, "r") as file:
+                if str(file.attrs["key"]) != self._key(block):
+                    return None
+                content: dict[str, Any] = json.loads(str(file.attrs["content"]))
+                return content
+        except (*DAMAGED, FileFormatError):
+            return None
+
+    def read(self, block: Block, group: str) -> Dataset:
+        """Read one dataset of a block."""
+        return read_group(self.path(block), group)
+
+    def _key(self, block: Block) -> str:
+        return f"{self.key} {tuple(block)}"
+
+
+def split_frames(frames: int, rate: float, size: int = BLOCK_FRAMES) -> tuple[Block, ...]:
+    """Return the blocks of a trial, of about `size` frames each."""
+    margin = int(np.ceil(MARGIN * rate))
+    edges = np.linspace(0, frames, max(1, round(frames / size)) + 1).astype(int).tolist()
+    return tuple(
+        Block(i, start, stop, max(0, start - margin), min(frames, stop + margin))
+        for i, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+    )
+
+
+def load_part(recording: Recording, names: Sequence[str], first: int, last: int) -> Recording:
+    """Return some variables of a recording from frame `first` to `last` (exclusive), with their analog samples."""
+    data = recording.data[[name for name in names if name in recording.data]]
+    time = recording.data["time"].values[first:last]
+    if "time" in data.dims:
+        data = data.isel(time=slice(first, last))
+    if "analog_time" in data.dims:
+        samples = analog_samples(recording, float(time[0]), float(time[-1]), first == 0, last == recording.frames)
+        data = data.isel(analog_time=samples)
+    return recording.with_data(data.load())
+
+
+def analog_samples(recording: Recording, start: float, end: float, is_first: bool, is_last: bool) -> slice:
+    """Return the analog samples of the frames from start to end [s], at least two; all beyond the ends of a trial."""
+    clock = recording.data["analog_time"].values
+    half = 0.5 / recording.analog_rate
+    low = 0 if is_first else int(np.searchsorted(clock, start - half))
+    high = len(clock) if is_last else int(np.searchsorted(clock, end + 1.0 / recording.rate - half))
+    low = min(low, max(0, len(clock) - 2))
+    return slice(low, max(high, low + 2))
+
+
+def append_parts(path: Path, group: str, parts: Iterable[Dataset]) -> None:
+    """Write datasets, one after the other in time, as one group of a netCDF 4 file."""
+    import h5netcdf
+
+    remaining = iter(parts)
+    first = next(remaining)
+    chunks = {
+        str(name): {"chunksizes": (CHUNK_FRAMES, *variable.shape[1:])}
+        for name, variable in first.variables.items()
+        if variable.dims[:1] == ("time",)
+    }
+    first.to_netcdf(path, engine="h5netcdf", group=group, mode="a", unlimited_dims=("time",), encoding=chunks)
+    with h5netcdf.File(path, "a") as file:
+        stored = file[group]
+        for part in remaining:
+            start = stored.dimensions["time"].size
+            stop = start + part.sizes["time"]
+            stored.resize_dimension("time", stop)
+            for name in chunks:
+                values = part[name].values
+                plain = {"b": np.int8, "U": object}.get(values.dtype.kind, values.dtype)
+                stored.variables[name][start:stop] = values.astype(plain, copy=False)
