@@ -36,6 +36,8 @@ GAP_FRAMES = 8
 GAPS_PER_FRAME = 0.02
 TURN, TURN_PERIOD = 0.15, 300.0
 """The direction of walking swings by this angle [rad] with this period [s]."""
+LEAD, LEAD_PERIOD = 0.4, 61.0
+"""The walker is ahead of an even cadence by up to this time [s], with this period [s]: no two strides are alike."""
 OFF_PLATE_EVERY = 20
 """The left foot misses its plate once in this many strides."""
 BLOCK = 5000
@@ -61,14 +63,17 @@ def long_walk(frames: int, *, seed: int = 0) -> Recording:
     for block, start in enumerate(range(0, frames, BLOCK)):
         rows = np.arange(start, min(start + BLOCK, frames))
         random = np.random.default_rng((seed, block))
-        part = _turned(points[rows % PERIOD], clock[rows]) + random.normal(0.0, NOISE, (len(rows), MARKERS, 3))
+        phase = _phase(clock[rows]) * RATE * SAMPLES_PER_FRAME
+        before, part = np.floor(phase).astype(int), (phase % 1.0)[:, None, None]
+        walk = (1.0 - part) * points[before % len(points)] + part * points[(before + 1) % len(points)]
+        part = _turned(walk, clock[rows]) + random.normal(0.0, NOISE, (len(rows), MARKERS, 3))
         for gap in random.integers(0, BLOCK, round(GAPS_PER_FRAME * BLOCK)):
             part[gap : gap + GAP_FRAMES, random.integers(MARKERS)] = np.nan
         markers[rows] = part
-    samples = np.arange(frames * SAMPLES_PER_FRAME)
-    at, time = samples % (PERIOD * SAMPLES_PER_FRAME), samples / (RATE * SAMPLES_PER_FRAME)
+    time = np.arange(frames * SAMPLES_PER_FRAME) / (RATE * SAMPLES_PER_FRAME)
+    at = np.round(_phase(time) * RATE * SAMPLES_PER_FRAME).astype(int) % len(force)
     forces, centers, moments = force[at], center[at], moment[at]
-    missed = np.floor(time / CYCLE + 0.5) % OFF_PLATE_EVERY == OFF_PLATE_EVERY - 1
+    missed = np.floor(_phase(time) / CYCLE + 0.5) % OFF_PLATE_EVERY == OFF_PLATE_EVERY - 1
     forces[missed, 0], moments[missed, 0], centers[missed, 0] = 0.0, 0.0, np.nan
     corners = np.array([[[0.9, y + 0.3, 0.0], [-0.9, y + 0.3, 0.0], [-0.9, y - 0.3, 0.0], [0.9, y - 0.3, 0.0]]
                         for y in (0.3, -0.3)])  # fmt: skip
@@ -85,7 +90,7 @@ def long_walk(frames: int, *, seed: int = 0) -> Recording:
 
 
 def _period(model: Model) -> tuple[Array, Array, Array, Array]:
-    """Return markers (frames, 60, 3) of five cycles, and force, COP and free moment (samples, 2, 3), left foot first."""
+    """Return markers (samples, 60, 3) of five cycles; force, COP and free moment (samples, 2, 3), left foot first."""
     step = 1.0 / (RATE * SAMPLES_PER_FRAME)
     time = np.arange(-PERIOD * SAMPLES_PER_FRAME // CYCLES, (CYCLES + 1) * PERIOD * SAMPLES_PER_FRAME // CYCLES) * step
     walk = walk_coordinates(model, time)
@@ -96,12 +101,16 @@ def _period(model: Model) -> tuple[Array, Array, Array, Array]:
     # the belt carries the walker back
     speed = float(np.polyfit(time[inner], walk.coordinates[inner, 0], 1)[0])
     back = np.outer(speed * time, [1.0, 0.0, 0.0])
-    at = inner[::SAMPLES_PER_FRAME]
-    points = marker_positions(model, q[at]) - back[at, None]
+    points = marker_positions(model, q[inner]) - back[inner, None]
     center = loads.center[inner] - back[inner, None]
     off = loads.force[inner][..., 2] < MIN_PLATE_FORCE
     center[off] = np.nan
     return points, np.where(off[..., None], 0.0, loads.force[inner]), center, loads.free_moment[inner]
+
+
+def _phase(time: Array) -> Array:
+    """Return the time [s] at which an even cadence is where the walker is."""
+    return time + LEAD * (1.0 + np.sin(2.0 * np.pi * time / LEAD_PERIOD))
 
 
 def _turned(vectors: Array, time: Array) -> Array:

@@ -46,7 +46,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
-from borelli.pipeline.long_trial import analyze_long_trial, is_long, keep_in_file, read_predicted_grf
+from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
 from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
@@ -267,7 +267,7 @@ def _fit_subject(
         return _FittedModel(model, None, notes, key, perf_counter() - start)
     fit = fit_model(model, list(trials), static=static)
     if settings.plates and any(note.code == "mass_assumed" for note in notes):
-        weighed = mass_from_plates(fit.model, [*trials, static] if static is not None else trials)
+        weighed = mass_from_plates(fit.model, [excerpt(one) for one in (*trials, static) if one is not None])
         if weighed is not None:
             text = f"Body mass: {weighed[0]:.1f} kg, estimated from {weighed[1]:.2f} s on the force plates."
             others = (note for note in notes if note.code != "mass_assumed")

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Loads
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, Totals, energy_of_part, finish_energy
 from borelli.analysis.ground.off_plate_steps import SOURCE, coverage_notes
@@ -41,7 +40,7 @@ from borelli.pipeline.blocks import (
     Block,
     BlockFiles,
     analog_samples,
-    append_parts,
+    append_files,
     load_part,
     split_frames,
 )
@@ -68,11 +67,17 @@ def keep_in_file(recording: Recording, folder: Path) -> Recording:
     blocks = folder / BLOCK_FOLDER
     blocks.mkdir(parents=True, exist_ok=True)
     path = blocks / RECORDING_FILE
-    recording = with_gait_events(recording)
+    recording = with_gait_events(recording.with_data(recording.data.drop_dims("channel", errors="ignore")))
     with atomic_path(path) as temporary:
-        data = recording.data.drop_dims("channel", errors="ignore")
-        data.to_netcdf(temporary, engine="h5netcdf", group="recording")
+        recording.data.to_netcdf(temporary, engine="h5netcdf", group="recording")
     return replace(recording, data=read_group(path, "recording", load=False))
+
+
+def excerpt(recording: Recording) -> Recording:
+    """Return the first frames of a long recording, as many as are analyzed in one piece; a short one as it is."""
+    if recording.frames <= LONG_TRIAL:
+        return recording
+    return load_part(recording, [str(name) for name in recording.data.data_vars], 0, LONG_TRIAL)
 
 
 def analyze_long_trial(
@@ -198,10 +203,9 @@ class _Run:
         attrs = stage_attributes(energy, self.stages.provenance("energy"))
         with atomic_path(folder / "energy.nc") as temporary:
             shutil.copyfile(folder / BLOCK_FOLDER / RECORDING_FILE, temporary)
-            append_parts(temporary, "motion", (motions.read(block, "motion") for block in posed))
-            for group in groups:
-                append_parts(temporary, group, (files.read(block, group) for block in blocks))
-            append_parts(temporary, "energy", (_over_time(files.read(block, "energy")) for block in blocks))
+            append_files(temporary, "motion", [motions.path(block) for block in posed])
+            for group in ("energy", *groups):
+                append_files(temporary, group, [files.path(block) for block in blocks])
             sums = energy.data.drop_dims("time")
             sums.to_netcdf(temporary, engine="h5netcdf", group="energy", mode="a")
             xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf", mode="a")
@@ -277,7 +281,10 @@ def compute_block(
         predicted = predict_grf(motion, ends, decisions.ground)
         groups[PREDICTED] = predicted[list(KEPT_PREDICTED)].isel(time=block.own)
     loads = () if torques.loads is None else torques.loads.notes
-    content = {"totals": totals._asdict(), "settings": dict(torques.settings), "notes": [vars(note) for note in loads]}
+    content = {
+        "totals": totals._asdict(), "settings": dict(torques.settings), "strides": len(strides),
+        "notes": [vars(note) for note in loads],
+    }  # fmt: skip
     return groups, content
 
 
@@ -308,8 +315,6 @@ def _join(
     bridged: Sequence[Note],
 ) -> Energy:
     """Return the energy of all blocks, with sums and notes of the trial; over time it has the first block only."""
-    import xarray
-
     contents = [files.read_content(block) or {} for block in blocks]
     parts = [_totals(content["totals"]) for content in contents]
     totals = parts[0]
@@ -321,17 +326,19 @@ def _join(
         notes += _coverage_notes(part, blocks, files, decisions)
     settings = {**first["settings"], "forces": decisions.settings.forces}
     torques = Torques(motion, files.read(blocks[0], "torques"), settings, (*notes, *decisions.notes))
-    data = _over_time(files.read(blocks[0], "energy"))
-    by_stride = [name for name in ("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")]
-    found = [files.read(block, "energy") for block in blocks]
-    with_strides = [one[by_stride].drop_vars("time", errors="ignore") for one in found if "stride" in one.sizes]
-    work = zip(("positive_work", "negative_work", "torque_time_integral"), totals[:3], strict=True)
-    template = found[0]
-    data = data.assign({name: (("coordinate",), values, template[name].attrs) for name, values in work})
-    if with_strides:
-        joined = xarray.concat(with_strides, "stride", data_vars="minimal", coords="minimal", compat="override")
-        joined = joined.drop_vars([name for name in joined.coords if str(name).startswith("stride")])
-        data = data.assign({name: joined[name] for name in by_stride}).assign_coords(stride_labels(decisions.strides))
+    data = files.read(blocks[0], "energy").drop_dims("stride", errors="ignore")
+    names = ("positive_work", "negative_work", "torque_time_integral")
+    units = {name: dict(data[name].attrs) for name in names}
+    sums = zip(names, totals[:3], strict=True)
+    data = data.assign({name: (("coordinate",), values, units[name]) for name, values in sums})
+    if decisions.strides:
+        with_strides = [block for block, content in zip(blocks, contents, strict=True) if content["strides"]]
+        work = {
+            f"stride_{name}": np.concatenate([files.values(block, "energy", f"stride_{name}") for block in with_strides])
+            for name in names
+        }
+        by_stride = {key: (("stride", "coordinate"), values, units[key[7:]]) for key, values in work.items()}
+        data = data.assign(by_stride).assign_coords(stride_labels(decisions.strides))
     return finish_energy(torques, data, totals, decisions.belt, inferred=True)
 
 
@@ -343,15 +350,11 @@ def _coverage_notes(
     assert coverage is not None
     if decisions.settings.forces != SOURCE:
         return coverage.notes(mass)
-    names: tuple[str, ...] = ()
-    off: list[NDArray[np.bool_]] = []
-    known: list[NDArray[np.bool_]] = []
-    for block in blocks:
-        data = files.read(block, "torques")
-        names = tuple(map(str, data["foot"].values))
-        off.append(np.asarray(data["grf_source"].values == "predicted"))
-        known.append(np.asarray(data["grf_known"].values, bool))
-    return coverage_notes(coverage, mass, names, np.concatenate(off), np.concatenate(known))
+    off, known = (
+        np.concatenate([files.values(block, "torques", name) == value for block in blocks])
+        for name, value in (("grf_source", b"predicted"), ("grf_known", 1))
+    )
+    return coverage_notes(coverage, mass, FEET, off, known)
 
 
 def block_notes(notes: Sequence[tuple[Block, Note]]) -> tuple[Note, ...]:
@@ -366,10 +369,6 @@ def block_notes(notes: Sequence[tuple[Block, Note]]) -> tuple[Note, ...]:
         same = len({other.text for _, other in own}) == 1 and len(own) > 1
         result.append(note if same else replace(note, text=text))
     return tuple(result)
-
-
-def _over_time(data: Dataset) -> Dataset:
-    return data[[name for name in data.data_vars if "time" in data[name].dims]].drop_dims("stride", errors="ignore")
 
 
 def _totals(values: dict[str, Any]) -> Totals:

@@ -138,7 +138,11 @@ def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> R
         low, high = _frame_limits(recording, start, end) if name == "analog_time" else (start, end)
         # a microsecond of tolerance for computed times
         inside = (data[name].values >= low - 1e-6) & (data[name].values <= high + 1e-6)
-        data = data.isel({"event" if name == "event_time" else name: np.flatnonzero(inside)})
+        kept = np.flatnonzero(inside)
+        # a slice needs no copy
+        whole = len(kept) and kept[-1] - kept[0] == len(kept) - 1
+        chosen = slice(int(kept[0]), int(kept[-1]) + 1) if whole else kept
+        data = data.isel({"event" if name == "event_time" else name: chosen})
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
         text = f"No frame lies between {start:g} and {end:g} s."

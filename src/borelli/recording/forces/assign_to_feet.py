@@ -7,7 +7,7 @@ side. Two plates are swapped if their loads lie under feet only in each other's 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,8 +152,13 @@ def assign_plates(recording: Recording) -> Recording:
     shape = (len(times), 2, 3)
     force, moment_about_origin, free_moment = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     height = np.zeros((len(times), 2))
+    increasing = bool((np.diff(times) > 0.0).all())
     for step in assigned:
-        inside = (times >= step.start) & (times <= step.end)
+        inside: Any = (
+            slice(np.searchsorted(times, step.start), np.searchsorted(times, step.end, "right"))
+            if increasing
+            else (times >= step.start) & (times <= step.end)
+        )
         plate, foot = recording.plates.index(step.plate), SIDES.index(step.side)
         load = data["plate_force"].values[inside, plate]
         point = np.nan_to_num(data["plate_center_of_pressure"].values[inside, plate])
