@@ -1,4 +1,4 @@
-"""A walk of any length on a treadmill with two plates: synthetic cycles with fresh noise, gaps and a drifting direction.
+"""A walk of any length on a treadmill with two plates: synthetic cycles with fresh noise and a drifting direction.
 
 `python long_walk.py FRAMES FILE` writes it, for campaigns that measure the memory of another process.
 """
@@ -38,8 +38,6 @@ TURN, TURN_PERIOD = 0.15, 300.0
 """The direction of walking swings by this angle [rad] with this period [s]."""
 LEAD, LEAD_PERIOD = 0.4, 61.0
 """The walker is ahead of an even cadence by up to this time [s], with this period [s]: no two strides are alike."""
-OFF_PLATE_EVERY = 20
-"""The left foot misses its plate once in this many strides."""
 BLOCK = 5000
 """Frames made at once: noise and gaps are seeded by block, so that a longer walk begins as a shorter one does."""
 
@@ -54,8 +52,8 @@ def walking_subject() -> Model:
     return replace(model, markers=(*model.markers, *extra))
 
 
-def long_walk(frames: int, *, seed: int = 0) -> Recording:
-    """Return the recording of a walk of this many frames."""
+def long_walk(frames: int, *, off_plate_every: int = 20, seed: int = 0) -> Recording:
+    """Return the recording of a walk of this many frames; the left foot misses its plate once in so many strides."""
     model = walking_subject()
     points, force, center, moment = _period(model)
     clock = np.arange(frames) / RATE
@@ -73,7 +71,7 @@ def long_walk(frames: int, *, seed: int = 0) -> Recording:
     time = np.arange(frames * SAMPLES_PER_FRAME) / (RATE * SAMPLES_PER_FRAME)
     at = np.round(_phase(time) * RATE * SAMPLES_PER_FRAME).astype(int) % len(force)
     forces, centers, moments = force[at], center[at], moment[at]
-    missed = np.floor(_phase(time) / CYCLE + 0.5) % OFF_PLATE_EVERY == OFF_PLATE_EVERY - 1
+    missed = np.floor(_phase(time) / CYCLE + 0.5) % off_plate_every == off_plate_every - 1
     forces[missed, 0], moments[missed, 0], centers[missed, 0] = 0.0, 0.0, np.nan
     corners = np.array([[[0.9, y + 0.3, 0.0], [-0.9, y + 0.3, 0.0], [-0.9, y - 0.3, 0.0], [0.9, y - 0.3, 0.0]]
                         for y in (0.3, -0.3)])  # fmt: skip

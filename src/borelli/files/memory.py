@@ -10,6 +10,8 @@ ASSUMED_MEMORY = 4_000_000_000
 """Memory [bytes] assumed to be available where the system does not state it (other than Linux)."""
 USABLE_FRACTION = 0.8
 """Fraction of the available memory that one request may take."""
+ALWAYS_ALLOWED = 50_000_000
+"""Memory [bytes] that is not compared with anything, so that small requests cost no time."""
 MEMORY_INFO = Path("/proc/meminfo")
 CGROUPS = Path("/sys/fs/cgroup")
 CGROUP_FILES = (
@@ -36,6 +38,8 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     Raises:
         SettingsError: The request does not fit.
     """
+    if needed < ALWAYS_ALLOWED:
+        return
     available = available_memory()
     if needed > USABLE_FRACTION * available:
         raise SettingsError(

@@ -50,6 +50,7 @@ from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, ke
 from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
+    check_one_piece,
     compute_torques,
     mass_from_plates,
     predict_grf_for_comparison,
@@ -345,6 +346,8 @@ def _run_stages(
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
     if is_long(trial, settings):
         return analyze_long_trial(trial, fitted.model, fitted.notes, settings, stages, dict(ends))
+    methods = f"{settings.ik_method} inverse kinematics with {settings.id_method} inverse dynamics"
+    check_one_piece(trial.frames, 1, f"{methods.capitalize()} (--ik-method, --id-method)")
 
     def make_motion() -> Motion:
         stage = StageSettings(ik_method=settings.ik_method)

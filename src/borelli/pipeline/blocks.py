@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,7 +114,7 @@ def split_frames(frames: int, rate: float, size: int = BLOCK_FRAMES) -> tuple[Bl
     edges = np.linspace(0, frames, max(1, round(frames / size)) + 1).astype(int).tolist()
     return tuple(
         Block(i, start, stop, max(0, start - margin), min(frames, stop + margin))
-        for i, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+        for i, (start, stop) in enumerate(pairwise(edges))
     )
 
 

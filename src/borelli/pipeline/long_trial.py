@@ -57,9 +57,9 @@ KEPT_PREDICTED = (*FOOT_VARIABLES, "sole_position")
 RECORDING_FILE = "recording.nc"
 
 
-def is_long(recording: Recording, settings: AnalysisSettings, frames: int = LONG_TRIAL) -> bool:
-    """Return whether a trial is analyzed in blocks: it has more frames, and its methods work frame by frame."""
-    return recording.frames > frames and (settings.ik_method, settings.id_method) == (IK_METHODS[0], ID_METHODS[0])
+def is_long(recording: Recording, settings: AnalysisSettings) -> bool:
+    """Return whether a trial is analyzed in blocks: it has many frames, and its methods work frame by frame."""
+    return recording.frames > LONG_TRIAL and (settings.ik_method, settings.id_method) == (IK_METHODS[0], ID_METHODS[0])
 
 
 def keep_in_file(recording: Recording, folder: Path) -> Recording:
@@ -87,8 +87,7 @@ def analyze_long_trial(
     settings: AnalysisSettings,
     stages: StageCache,
     ends: dict[str, float],
-    *,
-    size: int = BLOCK_FRAMES,
+    size: int | None = None,
 ) -> Energy:
     """Compute the energy of a trial of `keep_in_file`, and the stages before it, in blocks of about `size` frames.
 
@@ -97,7 +96,7 @@ def analyze_long_trial(
     known = stages.load("energy", "energy.nc")
     if known is None:
         ensure_compiled()
-        run = _Run(trial, model, notes, settings, stages, ends, size)
+        run = _Run(trial, model, notes, settings, stages, ends, size or BLOCK_FRAMES)
         run.write()
         known = read_stage(stages.folder / "energy.nc")
     shutil.rmtree(stages.folder / BLOCK_FOLDER, ignore_errors=True)
@@ -239,9 +238,7 @@ class _MovingPart:
         return Motion(self.model, data, recording, {"method": IK_METHODS[0]})
 
 
-def pose_block(
-    trial: Recording, model: Model, block: Block, before: Array | None, orientation: Array | None
-) -> Motion:
+def pose_block(trial: Recording, model: Model, block: Block, before: Array | None, orientation: Array | None) -> Motion:
     """Return the motion of a block's own frames, which continues from the pose (coordinates,) before it.
 
     `orientation` (bodies, 4) are the quaternions of that pose, whose signs are kept.
@@ -321,7 +318,10 @@ def _join(
     for one in parts[1:]:
         totals = totals.followed_by(one)
     first = contents[0]
-    notes = [*bridged, *block_notes([(b, Note(**n)) for b, c in zip(blocks, contents, strict=True) for n in c["notes"]])]
+    notes = [
+        *bridged,
+        *block_notes([(b, Note(**n)) for b, c in zip(blocks, contents, strict=True) for n in c["notes"]]),
+    ]
     if decisions.coverage is not None:
         notes += _coverage_notes(part, blocks, files, decisions)
     settings = {**first["settings"], "forces": decisions.settings.forces}
@@ -334,7 +334,9 @@ def _join(
     if decisions.strides:
         with_strides = [block for block, content in zip(blocks, contents, strict=True) if content["strides"]]
         work = {
-            f"stride_{name}": np.concatenate([files.values(block, "energy", f"stride_{name}") for block in with_strides])
+            f"stride_{name}": np.concatenate(
+                [files.values(block, "energy", f"stride_{name}") for block in with_strides]
+            )
             for name in names
         }
         by_stride = {key: (("stride", "coordinate"), values, units[key[7:]]) for key, values in work.items()}
@@ -372,7 +374,9 @@ def block_notes(notes: Sequence[tuple[Block, Note]]) -> tuple[Note, ...]:
 
 
 def _totals(values: dict[str, Any]) -> Totals:
-    arrays = {name: np.array(values[name], dtype=float) for name in ("positive", "negative", "integral", "displacement")}
+    arrays = {
+        name: np.array(values[name], dtype=float) for name in ("positive", "negative", "integral", "displacement")
+    }
     on_center = None if values["on_center"] is None else tuple(values["on_center"])
     return Totals(**{**values, **arrays, "on_center": on_center})
 

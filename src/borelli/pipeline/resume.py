@@ -57,7 +57,7 @@ class StageCache:
         return result
 
     def load(self, name: str, file: str) -> Stage | None:
-        """Read a stage, with those before it, from its file; None if the file is missing, damaged or of other inputs."""
+        """Read a stage, with those before it, from its file; None if it is missing, damaged or of other inputs."""
         path = self.folder / file
         provenance = read_provenance(path)
         if provenance.get("key") != self.keys[name]:

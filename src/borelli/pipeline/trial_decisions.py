@@ -135,7 +135,9 @@ def _sample(
     return _Samples(needed[own], supplied[own], recorded[own], values, loads.at(curves.time[chosen]))
 
 
-def _belt(moved: BodyKinematics, ground: Ground | None, settings: StageSettings, loads: Sequence[Loads | None]) -> Array:
+def _belt(
+    moved: BodyKinematics, ground: Ground | None, settings: StageSettings, loads: Sequence[Loads | None]
+) -> Array:
     """Return the velocity (3,) of the belt [m/s]: that of the soles' contacts, or else of loaded plates."""
     if settings.forces is None:
         return np.zeros(3)

@@ -188,7 +188,9 @@ def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, 
         text = f"Treadmill belt: {speed:.2f} m/s, inferred from the velocity of loaded feet."
         notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
     if totals.duration < totals.whole:
-        text = f"Work and cost are evaluated over {totals.duration:.2f} of {totals.whole:.2f} s, where the GRF is known."
+        text = (
+            f"Work and cost are evaluated over {totals.duration:.2f} of {totals.whole:.2f} s, where the GRF is known."
+        )
         notes.append(Note(text, "problem", "compare trials by positive_work_j / evaluated_s", code="evaluated_time"))
     return Energy(torques, data, summary | {"energy_balance_error_percent": error}, tuple(notes))
 

@@ -65,7 +65,9 @@ class EnergyBalance:
         """Return the balance with sums over time of the first spans only."""
         evaluated = self.evaluated.copy()
         evaluated[count:] = False
-        return replace(self, evaluated=evaluated, weight=_trapezoidal(self.time, evaluated), drift=self.drift[: count + 1])
+        return replace(
+            self, evaluated=evaluated, weight=_trapezoidal(self.time, evaluated), drift=self.drift[: count + 1]
+        )
 
     def integrate(self, values: Array) -> Array:
         """Return the integral over time of values (times, ...)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.errors import SettingsError
+from borelli.files.memory import check_memory
 from borelli.numerics.filters import ORDER, lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -71,6 +72,12 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
         if new_rate is None or data.sizes.get(dimension, 0) < 2 or not old_rate > 0.0:
             continue
         old = data[dimension].values
+        columns = sum(v.size for v in data.data_vars.values() if dimension in v.dims) / len(old)
+        count = (old[-1] - old[0]) * new_rate
+        check_memory(
+            24.0 * columns * (count + len(old)), f"rate: A recording of {count:.0f} samples at {new_rate:g} Hz",
+            "Choose a lower rate, or crop the recording first (--start, --end).",
+        )  # fmt: skip
         new = old[0] + sample_times(int(np.floor((old[-1] - old[0]) * new_rate + 1e-6)) + 1, new_rate)
         resampled = {}
         for name, variable in data.data_vars.items():
