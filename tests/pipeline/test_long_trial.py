@@ -12,6 +12,8 @@ import pytest
 
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.kinematics.differentiation import bridge_gaps
+from borelli.analysis.strides import find_strides
 from borelli.errors import SettingsError
 from borelli.export import stage_files
 from borelli.export.stage_files import read_group, read_stage
@@ -22,6 +24,7 @@ from borelli.pipeline.analyze import analyze, stage_ends
 from borelli.pipeline.blocks import split_frames
 from borelli.pipeline.resume import StageCache
 from borelli.pipeline.stages import compute_torques
+from borelli.pipeline.trial_decisions import decide
 from borelli.recording.clean import clean
 
 from .long_walk import long_walk, walking_subject
@@ -246,6 +249,31 @@ def test_methods_that_need_all_frames_at_once_are_refused_if_memory_does_not_suf
         pipeline.check_one_piece(432_000, 1, "smoothed")
 
 
+def recomputed_blocks(folder, numbers):
+    """Yield datasets of blocks of a finished analysis, each computed on its own, and those of the analysis."""
+    energy = read_stage(folder / "energy.nc")
+    motion = energy.torques.motion
+    trial, model, data = motion.recording, motion.model, motion.data
+    time = data["time"].values
+    q, first, last, _ = bridge_gaps(data["coordinate_value"].values, time, motion.rate)
+    part = long_trial._MovingPart(trial, model, q[first:last], time[first:last], first)
+    parts = split_frames(last - first, motion.rate)
+    strides = find_strides(motion, part.time)
+    decisions = decide(
+        trial, model, part.coordinates, part.time, strides, parts, part.motion, SETTINGS, lambda block: None
+    )
+    for block in (parts[number] for number in numbers):
+        groups, _ = long_trial.compute_block(part, block, decisions)
+        own = slice(block.start, block.stop)
+        yield groups["torques"], energy.torques.data.isel(time=own).load()
+        over_time = [name for name, one in groups["energy"].data_vars.items() if one.dims[0] == "time"]
+        yield groups["energy"][over_time], energy.data[over_time].isel(time=own).load()
+        if first == 0 and block.number > 0:
+            before = (data[name].values[block.start - 1] for name in ("coordinate_value", "body_orientation"))
+            posed = long_trial.pose_block(trial, model, block, *before)
+            yield posed.data, data.isel(time=own).load()
+
+
 @pytest.mark.slow
 def test_an_hour_takes_less_than_4_gigabytes(tmp_path):
     """Analyze 432,000 frames by the command line; print time, memory and sizes of files."""
@@ -267,3 +295,7 @@ def test_an_hour_takes_less_than_4_gigabytes(tmp_path):
     assert summary["marker_rms_mm"] < 2.0 and summary["grf_known_percent"] > 99.0
     data = read_group(folder / "energy.nc", "torques", load=False)
     assert data.sizes["time"] == frames and np.isfinite(data["torque"].isel(time=slice(0, None, 1000)).values).all()
+    for alone, together in recomputed_blocks(folder, (0, 27, 53)):
+        for name, variable in alone.data_vars.items():
+            floats = variable.dtype.kind == "f"
+            assert np.array_equal(variable.values, together[name].values, equal_nan=floats), name

@@ -53,9 +53,9 @@ def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) ->
         ("residual_force", "Residual force", "force [N]", peaks.force_limit),
         ("residual_moment", "Residual moment at the pelvis", "moment [N m]", peaks.moment_limit),
     ):
-        values = data[name].values
+        residual = data[name].values
         lines = [
-            Line(axis, time, values[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
+            Line(axis, time, residual[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
         plots += line_plot(title, "time [s]", label, lines, limits=(-limit, limit), wide=True)

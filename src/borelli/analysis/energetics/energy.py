@@ -75,12 +75,15 @@ class Totals(NamedTuple):
 
     def followed_by(self, after: Totals) -> Totals:
         """Return the totals of this part and the one after it."""
-        sums = [one + other for one, other in zip(self[:12], after[:12], strict=True)]
+        sums = {name: getattr(self, name) + getattr(after, name) for name in Totals._fields[:12]}
         both = None
         if self.on_center is not None and after.on_center is not None:
             both = tuple(one + other for one, other in zip(self.on_center, after.on_center, strict=True))
         lowest, highest = self.drift + after.lowest, self.drift + after.highest
-        return Totals(*sums, both, self.drift + after.drift, min(self.lowest, lowest), max(self.highest, highest))
+        return Totals(
+            **sums, on_center=both, drift=self.drift + after.drift, lowest=min(self.lowest, lowest),
+            highest=max(self.highest, highest),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
