@@ -21,6 +21,8 @@ from borelli.errors import BorelliError
 from borelli.export.stage_files import Stage, read_provenance, read_stage, to_json_values, write_stage
 
 S = TypeVar("S", bound=Stage)
+HASHED_BYTES = 1_000_000
+"""Bytes of a file that are hashed at once."""
 Progress = Callable[[str, float], None]
 """Callback with a description of the running task and the fraction of all work that is done."""
 
@@ -96,5 +98,7 @@ def file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            digest.update(file.read_bytes())
+            with file.open("rb") as opened:
+                while chunk := opened.read(HASHED_BYTES):
+                    digest.update(chunk)
     return digest.hexdigest()
