@@ -40,6 +40,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
+LAST_RESORT = (
+    "The memory of this computer does not suffice. Use a part of the recording (--start, --end), a shorter duration or "
+    "fewer repeats.",
+    "The input is nested too deeply to be processed. Simplify the file.",
+)
+"""Messages for a MemoryError and a RecursionError."""
 ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
 FILES = (info, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, experiment, bench)
@@ -88,6 +94,12 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         print_error(error)
+        sys.exit(1)
+    except (MemoryError, RecursionError) as error:
+        # requests are checked before they allocate (files/memory.py); this is for what no estimate foresaw
+        if "--debug" in sys.argv:
+            raise
+        print_error(BorelliError(LAST_RESORT[isinstance(error, RecursionError)]))
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -12,10 +12,11 @@ from inspect import signature
 from typing import Any
 
 from borelli.analysis.dynamics.external_loads import Feet, Loads, plate_loads
+from borelli.analysis.dynamics.plate_coverage import PlateCoverage
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
-from borelli.analysis.ground.predict_grf import solve_ground_reaction
+from borelli.analysis.ground.predict_grf import Ground, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
@@ -133,29 +134,57 @@ def _newton_euler(
             f"{', '.join(known)}."
         )
     curves = differentiate(motion, filter=filter, cutoff=cutoff)
+    return torques_from_curves(motion, curves, forces, plate_cutoff=plate_cutoff, feet=feet, residual=residual)
+
+
+def torques_from_curves(
+    motion: Motion,
+    curves: Derivatives,
+    forces: Forces,
+    *,
+    plate_cutoff: float | None = None,
+    feet: Feet = None,
+    residual: Any = None,
+    coverage: PlateCoverage | None = None,
+    ground: Ground | None = None,
+) -> Torques:
+    """Compute the torques of "newton_euler" from the derivatives of a motion.
+
+    `coverage` of the motion's frames, and `ground`, are those of the trial that the motion is a part of; by default
+    they are found from the motion. Other arguments: `inverse_dynamics`.
+    """
     kinematics = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
     fills = forces == SOURCE
-    loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet)
+    loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet, ground)
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
     settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": plate_cutoff}
     if fills and loads is not None:
         if residual is not None:
             raise SettingsError('Residual reduction uses measured forces only. Use forces="plates" with residual=.')
-        return torques_with_predicted_steps(motion, curves, kinematics, loads, settings, feet)
+        return torques_with_predicted_steps(
+            motion, curves, kinematics, loads, settings, feet, coverage=coverage, ground=ground
+        )
     if residual == "reduce":
         return reduce_residuals(motion, curves, loads, settings)
     if residual is not None:
         raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
-    return newton_euler_torques(motion, curves, loads, settings, kinematics)
+    return newton_euler_torques(motion, curves, loads, settings, kinematics, coverage)
 
 
-def _loads(motion: Motion, curves: Derivatives, kinematics: BodyKinematics, forces: Forces, feet: Feet) -> Loads | None:
+def _loads(
+    motion: Motion,
+    curves: Derivatives,
+    kinematics: BodyKinematics,
+    forces: Forces,
+    feet: Feet,
+    ground: Ground | None,
+) -> Loads | None:
     """Return the loads that `forces` names, with predicted ones from the kinematics."""
     if forces is None or isinstance(forces, Loads):
         return forces
     if forces == "predicted":
-        return solve_ground_reaction(kinematics, curves).loads(motion.model, feet)
+        return solve_ground_reaction(kinematics, curves, ground=ground).loads(motion.model, feet)
     recording = forces if isinstance(forces, Recording) else motion.recording
     if recording is None:
         raise SettingsError(

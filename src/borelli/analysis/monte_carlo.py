@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from borelli.analysis.fit.fit_model import Fit
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.files.memory import check_memory
 from borelli.model.model import Model
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
@@ -131,6 +132,12 @@ def monte_carlo(
     sd = _noise_by_marker(recording, noise)
     outputs = value or _call(run, recording, _reference_model(models))
     reference = {name: np.asarray(v, dtype=float) for name, v in outputs.items()}
+    sizes = [values.size for values in reference.values()]
+    # the differences of all repeats, and those of one output sorted
+    check_memory(
+        4.0 * n * (sum(sizes) + 4 * max(sizes, default=0)), f"repeats: The outputs of {n} Monte Carlo repeats",
+        "Use fewer repeats (--monte-carlo), or a shorter part of the recording (--start, --end).",
+    )  # fmt: skip
 
     def repeat(i: int) -> dict[str, Array32] | None:
         random = np.random.default_rng((seed, i))

@@ -45,7 +45,7 @@ def pelvis_coordinates(motion: Motion) -> Array:
     list_angle = np.arcsin(np.clip(matrix[:, 2, 1], -1.0, 1.0))
     tilt = np.unwrap(np.arctan2(-matrix[:, 0, 1], matrix[:, 1, 1]))
     rotation = np.unwrap(np.arctan2(-matrix[:, 2, 0], matrix[:, 2, 2]))
-    position = motion.data["body_position"].values[:, 0] @ TO_Y_UP.T
+    position = motion.data["body_position"].isel(body=0).values @ TO_Y_UP.T
     return np.column_stack([tilt, list_angle, rotation, position])
 
 
@@ -64,5 +64,5 @@ def pelvis_forces(motion: Motion, force: Array, torque: Array, frames: slice) ->
 
 def _pelvis_rotation(motion: Motion) -> Array:
     """Return the rotation of the pelvis in OpenSim's axes (frames, 3, 3), identity when upright and facing x."""
-    matrix = rotation_matrix(motion.data["body_orientation"].values[:, 0]) @ to_model_axes(motion.model)
+    matrix = rotation_matrix(motion.data["body_orientation"].isel(body=0).values) @ to_model_axes(motion.model)
     return np.asarray(TO_Y_UP @ matrix @ TO_Y_UP.T)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 STAGES = ("motion", "torques", "energy")
 KINDS = (*STAGES, "fit", "uncertainty")
 """Values of the attribute `borelli_stage`."""
+LONG_TRIAL = 10_000
+"""Frames beyond which the datasets of a file are opened, not loaded: values are read whenever they are used."""
 Stage = Motion | Torques | Energy
 
 
@@ -63,34 +65,20 @@ def write_stage(
         >>> walk = bo.synthetic_recording("walk")
         >>> bo.write_stage(bo.inverse_kinematics(walk.model, walk.recording), "motion.nc")
     """
-    energy = stage if isinstance(stage, Energy) else None
-    torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
-    motion = torques.motion if torques else stage
-    assert isinstance(motion, Motion)
+    import xarray
+
+    motion, torques, energy = _parts(stage)
     groups: dict[str, Dataset] = {}
-    metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
     if motion.recording is not None:
-        recording = motion.recording
-        groups["recording"] = recording.data.drop_dims("channel", errors="ignore")
-        metadata["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
-        metadata["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
-        metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
+        groups["recording"] = motion.recording.data.drop_dims("channel", errors="ignore")
     groups["motion"] = motion.data
     if torques is not None:
         groups["torques"] = torques.data
-        metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
         if torques.loads is not None:
-            groups["loads"] = _loads_dataset(torques.loads)
+            groups["loads"] = loads_dataset(torques.loads)
     if energy is not None:
         groups["energy"] = energy.data
-        metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
-    import xarray
-
-    name = STAGES[(torques is not None) + (energy is not None)]
-    attrs = {
-        "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
-        "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance or {})}),
-    }  # fmt: skip
+    attrs = stage_attributes(stage, provenance or {})
     copied: tuple[str, ...] = ()
     if previous is not None and previous[0] is motion:
         copied = ("recording", "motion")
@@ -171,8 +159,41 @@ def open_stage_file(path: str | PathLike[str], known: Sequence[str] = KINDS) -> 
     return StageFile(file, str(stage), parse_json(file.attrs.get("borelli_metadata"), file.path, "borelli_metadata"))
 
 
+def stage_attributes(stage: Stage, provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of a stage file: everything that is not a dataset."""
+    motion, torques, energy = _parts(stage)
+    metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
+    if motion.recording is not None:
+        recording = motion.recording
+        metadata["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
+        metadata["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
+        metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
+    if torques is not None:
+        metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
+    if energy is not None:
+        metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
+    return {
+        "borelli_stage": STAGES[(torques is not None) + (energy is not None)], "borelli_version": __version__,
+        "model": model_to_text(motion.model),
+        "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance)}),
+    }  # fmt: skip
+
+
+def _parts(stage: Stage) -> tuple[Motion, Torques | None, Energy | None]:
+    """Return a stage and those that it was computed from."""
+    energy = stage if isinstance(stage, Energy) else None
+    torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
+    motion = torques.motion if torques else stage
+    assert isinstance(motion, Motion)
+    return motion, torques, energy
+
+
 def read_stage(path: str | PathLike[str]) -> Stage:
     """Read the motion, torques or energy that `write_stage` wrote.
+
+    Datasets of more than 10,000 frames are opened, not loaded: their values are read from the file each time they are
+    used, so that the file must stay, and `isel(time=...)` reads a part. Such torques have neither `loads` nor
+    `derivatives`.
 
     Raises:
         FileFormatError: The file contains no stage, or is damaged.
@@ -190,27 +211,29 @@ def read_stage(path: str | PathLike[str]) -> Stage:
 def load_stage(stage: StageFile) -> Stage:
     """Load the motion, torques or energy of a file, with everything they were computed from, and check them."""
     path, model = stage.path, stage.model()
-    data = stage.file.load("motion")
+    is_long = stage.file.open("motion").sizes.get("time", 0) > LONG_TRIAL
+    read = stage.file.open if is_long else stage.file.load
+    data = read("motion")
     check_motion(data, model, path)
     recording = None
     if stage.metadata.get("recording") is not None:
-        recording = make_recording(stage.file.load("recording"), stage.table("recording"), path)
+        recording = make_recording(read("recording"), stage.table("recording"), path)
     motion = Motion(model, data, recording, stage.table("motion", "settings"), _notes(stage, "motion"))
     if stage.stage == "motion":
         return motion
-    torques = _load_torques(stage, motion)
+    torques = _load_torques(stage, motion, read("torques"), is_long)
     if stage.stage == "torques":
         return torques
-    data, summary = stage.file.load("energy"), stage.table("energy").get("summary")
+    data, summary = read("energy"), stage.table("energy").get("summary")
     check_energy(data, summary, torques.data, model, path)
     return Energy(torques, data, dict(summary or {}), _notes(stage, "energy"))
 
 
-def _load_torques(stage: StageFile, motion: Motion) -> Torques:
-    data, settings = stage.file.load("torques"), stage.table("torques", "settings")
+def _load_torques(stage: StageFile, motion: Motion, data: Dataset, is_long: bool) -> Torques:
+    settings = stage.table("torques", "settings")
     check_torques(data, motion.model, stage.path)
     curves = None
-    if settings.get("method") == "newton_euler":
+    if settings.get("method") == "newton_euler" and not is_long:
         preset, cutoff = settings.get("filter"), settings.get("cutoff_hz")
         if not isinstance(preset, str) or isinstance(cutoff, bool) or not isinstance(cutoff, int | float | None):
             stage.refuse("The filter of the torques is not stated")
@@ -219,7 +242,7 @@ def _load_torques(stage: StageFile, motion: Motion) -> Torques:
             stage.refuse("The times of motion and torques differ")
     elif not np.isin(data["time"].values, motion.data["time"].values).all():
         stage.refuse("The times of motion and torques differ")
-    loads = _load_loads(stage, motion.model) if "loads" in stage.file.groups else None
+    loads = _load_loads(stage, motion.model) if "loads" in stage.file.groups and not is_long else None
     return Torques(motion, data, settings, _notes(stage, "torques"), curves, loads)
 
 
@@ -285,7 +308,8 @@ def _notes(stage: StageFile, name: str) -> tuple[Note, ...]:
     return parse_notes(stage.table(name).get("notes"), stage.path)
 
 
-def _loads_dataset(loads: Loads) -> Dataset:
+def loads_dataset(loads: Loads) -> Dataset:
+    """Return the loads as a dataset of a stage file."""
     import xarray
 
     dims = ("time", "load", "axis")

@@ -268,7 +268,7 @@ def _check_times(data: Dataset, path: Path, *, increasing: bool = True) -> None:
 
 def _plausible(values: Any) -> bool:
     """Return whether no number is infinite or implausibly large; NaN is a missing value."""
-    return not bool((np.abs(values) > MAX_MAGNITUDE).any())
+    return not bool((values > MAX_MAGNITUDE).any() or (values < -MAX_MAGNITUDE).any())
 
 
 def _number(table: Mapping[Any, Any], name: str, path: Path) -> float:

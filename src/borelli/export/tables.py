@@ -5,7 +5,8 @@ Axes are OpenSim's (x forward, y up, z to the right) and angles are in degrees. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from borelli.export.opensim_names import (
     pelvis_coordinates,
     pelvis_forces,
 )
-from borelli.files.atomic import write_atomic
+from borelli.files.atomic import atomic_path
 from borelli.model.kinematics import root_coordinates
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+CONVERTED_ROWS = 1_000
+"""Rows that are converted to text at once."""
 TABLES = {
     "coordinates": ("mot", "Coordinates"),
     "moments": ("sto", "Inverse Dynamics Generalized Forces"),
@@ -45,7 +48,8 @@ TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), 
 
 def write_tables(energy: Energy, folder: Path) -> None:
     """Write each table as .mot or .sto, ground forces where they are known, and `marker_errors.csv`."""
-    for table, (time, names, values) in _tables(energy).items():
+    for table in _known_tables(energy):
+        time, names, values = _table(energy, table)
         suffix, title = TABLES[table]
         known = np.nan_to_num(values) if table == "ground_forces" else values
         write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
@@ -55,15 +59,17 @@ def write_tables(energy: Energy, folder: Path) -> None:
         write_csv(folder / ERROR_FILE, data["time"].values, columns, 1e3 * data["marker_error"].values, ".4f")
 
 
-def _tables(energy: Energy) -> dict[str, tuple[Array, list[str], Array]]:
-    """Return times, names and values of each table."""
-    torques = energy.torques
-    tables = {
-        "coordinates": coordinate_table(torques.motion),
-        "moments": moment_table(torques),
-        "powers": power_table(energy),
-    }
-    return tables | ({"ground_forces": ground_table(torques)} if "ground_reaction_force" in torques.data else {})
+def _table(energy: Energy, table: str) -> tuple[Array, list[str], Array]:
+    """Return times, names and values of a table."""
+    if table == "coordinates":
+        return coordinate_table(energy.torques.motion)
+    if table == "powers":
+        return power_table(energy)
+    return moment_table(energy.torques) if table == "moments" else ground_table(energy.torques)
+
+
+def _known_tables(energy: Energy) -> list[str]:
+    return [table for table in TABLES if table != "ground_forces" or "ground_reaction_force" in energy.torques.data]
 
 
 def table_dataset(energy: Energy) -> Dataset:
@@ -72,7 +78,8 @@ def table_dataset(energy: Energy) -> Dataset:
 
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    for table, (time, names, values) in _tables(energy).items():
+    for table in _known_tables(energy):
+        time, names, values = _table(energy, table)
         variables[table] = ((f"{table}_time", f"{table}_column"), values)
         coords |= {f"{table}_time": time, f"{table}_column": names}
     return xr.Dataset(variables, coords)
@@ -137,18 +144,30 @@ def write_table(
     path: Path, title: str, time: Array, names: Sequence[str], values: Array, *, degrees: bool = False
 ) -> None:
     """Write a MOT or STO file atomically."""
-    lines = [
+    head = [
         title, "version=1", f"nRows={len(values)}", f"nColumns={1 + values.shape[1]}",
         f"inDegrees={'yes' if degrees else 'no'}", "endheader", "\t".join(["time", *names]),
     ]  # fmt: skip
-    for stamp, row in zip(time.tolist(), values.tolist(), strict=True):
-        lines.append("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]))
-    write_atomic("\n".join(lines) + "\n", path)
+    rows = ("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]) for stamp, row in _rows(time, values))
+    _write_lines(path, chain(head, rows))
 
 
 def write_csv(path: Path, time: Array, names: Sequence[str], values: Array, form: str) -> None:
     """Write a CSV file atomically; missing values are empty."""
-    lines = [",".join(["time_s", *names])]
-    for stamp, row in zip(time.tolist(), values.tolist(), strict=True):
-        lines.append(",".join([repr(stamp), *("" if value != value else f"{value:{form}}" for value in row)]))
-    write_atomic("\n".join(lines) + "\n", path)
+    rows = (
+        ",".join([repr(stamp), *("" if value != value else f"{value:{form}}" for value in row)])
+        for stamp, row in _rows(time, values)
+    )
+    _write_lines(path, chain([",".join(["time_s", *names])], rows))
+
+
+def _rows(time: Array, values: Array) -> Iterator[tuple[float, list[float]]]:
+    """Yield times and rows as Python numbers, some at a time: they take four times the memory of an array."""
+    for start in range(0, len(values), CONVERTED_ROWS):
+        part = slice(start, start + CONVERTED_ROWS)
+        yield from zip(time[part].tolist(), values[part].tolist(), strict=True)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

@@ -66,6 +66,10 @@ class NetcdfFile(NamedTuple):
         """Load the dataset of a group, by default of the root group."""
         return _refuse_damage(self.path, lambda: _load(self.path, group))
 
+    def open(self, group: str) -> Dataset:
+        """Open the dataset of a group: its values are read from the file whenever they are used."""
+        return _refuse_damage(self.path, lambda: _open(self.path, group))
+
 
 def stamp_checksum(path: Path) -> None:
     """Append the checksum of its content to a file."""
@@ -166,6 +170,15 @@ def _load(path: Path, group: str | None) -> Dataset:
         coordinates |= set(named.split()) & set(variables) if isinstance(named, str) else set()
     coords = {name: variable for name, variable in variables.items() if name in coordinates}
     return xarray.Dataset({k: v for k, v in variables.items() if k not in coords}, coords, attrs)
+
+
+def _open(path: Path, group: str) -> Dataset:
+    import xarray
+
+    # xarray would decode the units "s" of a time as timestamps
+    return xarray.open_dataset(
+        path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False, cache=False
+    )
 
 
 def _variable(file: h5py.File, name: str, array: h5py.Dataset) -> tuple[tuple[str, ...], Any, dict[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,19 +34,51 @@ def write_netcdf(
         overwrite: Replace an existing file.
         inputs: Files that are never replaced.
     """
-    import h5netcdf
-    from xarray.backends import H5NetCDFStore
+    with netcdf_content(path, copy_of=copy_of, overwrite=overwrite, inputs=inputs) as file:
+        add_groups(file, groups)
 
+
+@contextmanager
+def netcdf_content(
+    path: AnyPath,
+    *,
+    copy_of: Path | None = None,
+    overwrite: bool = False,
+    inputs: Iterable[AnyPath | None] = (),
+) -> Iterator[io.FileIO]:
+    """Yield a file for HDF5 to write; it gets its checksum and its name at the end; arguments as of `write_netcdf`."""
     with atomic_path(path, overwrite=overwrite, inputs=inputs) as temporary:
         if copy_of is not None:
             copy_content(copy_of, temporary)
-        with (
-            _DelayedErrors(temporary, "w+" if copy_of is None else "r+") as file,
-            h5netcdf.File(file, "w" if copy_of is None else "r+") as root,
-        ):
-            for group, data in groups.items():
-                data.dump_to_store(H5NetCDFStore(root, group=group, mode="a"))
+        with _DelayedErrors(temporary, "w+" if copy_of is None else "r+") as file:
+            yield file
         stamp_checksum(temporary)
+
+
+def add_groups(
+    file: io.FileIO,
+    groups: Mapping[str, Dataset],
+    *,
+    chunks: Mapping[str, Mapping[str, tuple[int, ...]]] | None = None,
+    unlimited: Sequence[str] = (),
+) -> None:
+    """Add datasets to a file of `netcdf_content`.
+
+    Args:
+        file: The file.
+        groups: Datasets by group; "/" is the root group.
+        chunks: Sizes of chunks by group and variable. Default: chosen by HDF5.
+        unlimited: Dimensions along which the variables can be extended.
+    """
+    import h5netcdf
+    from xarray.backends import H5NetCDFStore
+
+    file.seek(0, os.SEEK_END)
+    with h5netcdf.File(file, "r+" if file.tell() else "w") as root:
+        for group, data in groups.items():
+            encoding = {name: {"chunksizes": sizes} for name, sizes in (chunks or {}).get(group, {}).items()}
+            store = H5NetCDFStore(root, group=group, mode="a")
+            data.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
 
 
 class _DelayedErrors(io.FileIO):

@@ -175,7 +175,7 @@ def count_decimals(cell: bytes) -> int:
 
 def mask_implausible(values: Array) -> tuple[Array, int]:
     """Return the values with NaN in place of those beyond `MAX_MAGNITUDE`, and the number of replaced values."""
-    implausible = np.abs(values) > MAX_MAGNITUDE
+    implausible = (values > MAX_MAGNITUDE) | (values < -MAX_MAGNITUDE)
     count = int(np.count_nonzero(implausible))
     return (np.where(implausible, np.nan, values) if count else values), count
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError
+from borelli.files.memory import check_memory
 from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
@@ -29,6 +30,8 @@ FAILURES = {
     NOT_CONVERGED: "the solver did not converge",
     NOT_FINITE: "velocities are not finite",
 }
+DATASET_NUMBERS = 80
+"""Numbers for each body and frame of a record and, at the same time, of the dataset made of it."""
 INITIAL_CONTACTS = 64
 """Number of contacts that work arrays have capacity for at first."""
 
@@ -49,9 +52,19 @@ class Record(NamedTuple):
 
 
 def make_record(compiled: CompiledModel, frames: int) -> Record:
-    """Return an empty record of `frames` steps."""
+    """Return an empty record of `frames` steps.
+
+    Raises:
+        SettingsError: The number is negative, or the record, and the dataset made of it, need more memory than is
+            available.
+    """
     check_integer("frames", frames, 0)
     bodies = len(compiled.tables.bodies.mass)
+    numbers = DATASET_NUMBERS * bodies + len(compiled.rows.entries) + 6 * len(compiled.model.coordinates)
+    check_memory(
+        8.0 * frames * numbers, f"duration: A record of {frames} frames of {bodies} bodies",
+        "Record fewer frames (record_every), simulate for a shorter duration or use a longer step.",
+    )  # fmt: skip
     return Record(
         pose=np.zeros((frames, bodies, 7)),
         twist=np.zeros((frames, bodies, 6)),

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.files.memory import check_memory
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
-from borelli.physics.rows.contact_rows import ContactArrays, make_contact_arrays
+from borelli.physics.rows.contact_rows import MAX_CONTACT_BODIES, ContactArrays, make_contact_arrays
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
 from borelli.physics.solver.elimination_order import Graph, GraphWork, make_graph, make_graph_work
@@ -19,6 +20,8 @@ from borelli.physics.solver.newton import Search, make_search
 
 Floats = NDArray[np.float64]
 
+ROW_NUMBERS = 200
+"""Numbers for each row in all work arrays together."""
 FOLD_SOFTNESS = 1e-8
 """A one-body row softer than this fraction of J M^-1 J^T is folded into its body's block."""
 
@@ -73,6 +76,12 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
         rows.body[rows.first[row]] = body
         rows.jacobian[rows.first[row], axis] = 1.0
     capacity = capacity or Capacity.initial(bodies, len(entries))
+    joined = 12 * min(bodies, 2 * slots, MAX_CONTACT_BODIES)
+    numbers = sum(capacity) + 50 * capacity.neighbors + ROW_NUMBERS * len(entries) + joined**2
+    check_memory(
+        bodies**2 + 8.0 * numbers, f"{compiled.model.name!r}: A step with {bodies} bodies and up to {slots} contacts",
+        "Use fewer bodies, or fewer shapes that touch each other.",
+    )  # fmt: skip
     factor = make_factor(bodies, len(entries), len(rows.body), capacity)
     free = tables.bodies.mass[tables.bodies.kinematic == 0]
     factor.value[:, MIN_FOLD_SLOPE] = FOLD_SOFTNESS / free.min() if len(free) else 0.0

@@ -104,15 +104,17 @@ def read_trial(path: Path, settings: AnalysisSettings) -> Recording:
     Raises:
         SettingsError: The file has no markers.
     """
+    # markers stay unfiltered: coordinates are low-passed before differentiation
+    cleaned = clean(_read_with_plates(path, settings), cutoff=None, start=settings.start, end=settings.end)
+    return trim_to_visible(cleaned, start=not np.isfinite(settings.start), end=not np.isfinite(settings.end))
+
+
+def _read_with_plates(path: Path, settings: AnalysisSettings) -> Recording:
     options = {key: value for key, value in settings.reading.items() if value is not None}
     recording = use_joint_centers_as_markers(read_recording(path, **options))
     if not recording.markers:
         raise SettingsError(f"{path.name}: The file has no markers{_alternative(recording, path)}")
-    if settings.forces is not None:
-        recording = add_plates(recording, read_recording(settings.forces))
-    # markers stay unfiltered: coordinates are low-passed before differentiation
-    cleaned = clean(recording, cutoff=None, start=settings.start, end=settings.end)
-    return trim_to_visible(cleaned, start=not np.isfinite(settings.start), end=not np.isfinite(settings.end))
+    return recording if settings.forces is None else add_plates(recording, read_recording(settings.forces))
 
 
 def read_static(settings: AnalysisSettings) -> Recording | None:

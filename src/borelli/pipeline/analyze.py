@@ -48,9 +48,11 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
+from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
 from borelli.pipeline.resume import Progress, StageCache, file_hash, is_damaged_stage, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
+    check_one_piece,
     compute_torques,
     mass_from_plates,
     predict_grf_for_comparison,
@@ -192,7 +194,7 @@ def _analyze(
     runtime["load"] = perf_counter() - start
     start = perf_counter()
     progress("reading recordings", 0.0)
-    trials = [read_trial(path, settings) for path in paths]
+    trials = [_read_trial(path, folder if len(paths) == 1 else folder / path.stem, settings) for path in paths]
     static = read_static(settings)
     runtime["read"] = perf_counter() - start
     ends = stage_ends(settings.monte_carlo)
@@ -229,6 +231,12 @@ def _analyze(
         analyses.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
     progress("done", 1.0)
     return tuple(analyses)
+
+
+def _read_trial(path: Path, folder: Path, settings: AnalysisSettings) -> Recording:
+    """Return a trial; the recording of a long one stays in a file of its folder."""
+    trial = read_trial(path, settings)
+    return keep_in_file(trial, folder) if is_long(trial, settings) else trial
 
 
 def _check_arguments(recordings: Any, folder: Any, settings: AnalysisSettings) -> tuple[list[Path], Path]:
@@ -322,7 +330,7 @@ def _fit_subject(
         return _FittedModel(model, None, notes, key, perf_counter() - start)
     fit = fit_model(model, list(trials), static=static)
     if settings.plates and any(note.code == "mass_assumed" for note in notes):
-        weighed = mass_from_plates(fit.model, [*trials, static] if static is not None else trials)
+        weighed = mass_from_plates(fit.model, [excerpt(one) for one in (*trials, static) if one is not None])
         if weighed is not None:
             text = f"Body mass: {weighed[0]:.1f} kg, estimated from {weighed[1]:.2f} s on the force plates."
             others = (note for note in notes if note.code != "mass_assumed")
@@ -349,7 +357,7 @@ def _analyze_trial(
     uncertainty = _run_uncertainty(energy, settings, stages, ends, get_fit)
     stages.progress("writing the report", ends["uncertainty"])
     start = perf_counter()
-    predicted = predict_grf_for_comparison(energy.torques)
+    predicted = read_predicted_grf(folder) if is_long(trial, settings) else predict_grf_for_comparison(energy.torques)
     provenance = {
         **source, "settings": to_json_values(asdict(settings)), "runtime_s": {**stages.runtime},
         "version": __version__, "code": result_hash(),
@@ -382,6 +390,10 @@ def _run_stages(
     ends: Mapping[str, float],
 ) -> Energy:
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
+    if is_long(trial, settings):
+        return analyze_long_trial(trial, fitted.model, fitted.notes, settings, stages, dict(ends))
+    methods = f"{settings.ik_method} inverse kinematics with {settings.id_method} inverse dynamics"
+    check_one_piece(trial.frames, 1, f"{methods.capitalize()} (--ik-method, --id-method)")
 
     def make_motion() -> Motion:
         stage = StageSettings(ik_method=settings.ik_method)

@@ -30,6 +30,8 @@ from borelli.export.stage_files import (
 
 S = TypeVar("S", bound=Stage)
 T = TypeVar("T")
+HASHED_BYTES = 1_000_000
+"""Bytes of a file that are hashed at once."""
 Progress = Callable[[str, float], None]
 """Callback with a description of the running task and the fraction of all work that is done."""
 
@@ -58,16 +60,23 @@ class StageCache:
 
     def load_or_compute(self, name: str, file: str, compute: Callable[[], S]) -> S:
         """Read a stage, with those before it, from its file, or compute it and write the file."""
+        known = self.load(name, file)
+        if known is not None:
+            return cast("S", known)
+        result = compute()
+        self._write(name, self.folder / file, result)
+        return result
+
+    def load(self, name: str, file: str) -> Stage | None:
+        """Read a stage, with those before it, from its file; None if it is missing, damaged or of other inputs."""
         path = self.folder / file
         stored = load_if_current(path, self.keys[name], load_stage, self.damaged)
-        if stored is not None:
-            result: Any = stored[0]
-            self.runtime.update(stored[1])
-            self.reused.extend(stored[1])
-            self.written.append((result, path))
-            return cast("S", result)
-        result = compute()
-        self._write(name, path, result)
+        if stored is None:
+            return None
+        result, runtime = stored
+        self.runtime.update(runtime)
+        self.reused.extend(runtime)
+        self.written.append((result, path))
         return result
 
     def restore(self, name: str, file: str, stage: Stage) -> None:
@@ -78,11 +87,15 @@ class StageCache:
             if len(self.damaged) > count:
                 self._write(name, path, stage)
 
-    def _write(self, name: str, path: Path, stage: Stage) -> None:
+    def provenance(self, name: str) -> dict[str, Any]:
+        """Return the key of a stage and the run times up to it, to store in its file."""
         stages = list(self.keys)[: list(self.keys).index(name) + 1]
-        runtime = {done: self.runtime[done] for done in stages if done in self.runtime}
+        runtime = {stage: self.runtime[stage] for stage in stages if stage in self.runtime}
+        return {"key": self.keys[name], "runtime_s": runtime}
+
+    def _write(self, name: str, path: Path, stage: Stage) -> None:
         previous = self.written[-1] if self.written else None
-        write_stage(stage, path, {"key": self.keys[name], "runtime_s": runtime}, previous=previous)
+        write_stage(stage, path, self.provenance(name), previous=previous)
         self.written.append((stage, path))
 
     @contextmanager
@@ -137,5 +150,7 @@ def file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            digest.update(file.read_bytes())
+            with file.open("rb") as opened:
+                while chunk := opened.read(HASHED_BYTES):
+                    digest.update(chunk)
     return digest.hexdigest()

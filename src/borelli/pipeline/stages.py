@@ -21,6 +21,7 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
+from borelli.files.memory import check_memory
 from borelli.model.model import Model
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.cleaning.filtering import step_cutoff
@@ -28,6 +29,10 @@ from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+
+FRAME_BYTES = 160_000.0
+"""Memory [bytes] for each frame of a trial that is analyzed in one piece: measured on `human()` with 60 markers."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,14 @@ def settings_of_results(energy: Energy) -> StageSettings:
     )  # fmt: skip
 
 
+def check_one_piece(frames: int, copies: int, what: str) -> None:
+    """Refuse an analysis of all frames at once, several at a time, that needs more memory than is available."""
+    check_memory(
+        FRAME_BYTES * frames * copies, f"{what} for {frames} frames",
+        "Analyze a part with --start and --end, or only with the default methods, which work in blocks.",
+    )  # fmt: skip
+
+
 def run_stages(recording: Recording, model: Model, settings: StageSettings) -> Energy:
     """Run inverse kinematics, inverse dynamics and energetics on a recording."""
     return compute_energy(run_inverse_dynamics(run_inverse_kinematics(recording, model, settings), settings))
@@ -86,29 +99,38 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     These are measured forces, completed by predicted ones for steps off the plates; predicted forces where there are no
     plates; and none where prediction fails, such as for a model without feet.
     """
-    measured = settings.plates and motion.recording is not None and "ground_reaction_force" in motion.recording.data
+    chosen, notes = choose_settings(motion.recording, settings)
+    try:
+        torques = run_inverse_dynamics(motion, chosen)
+    except BorelliError as error:
+        chosen, note = without_prediction(chosen, error)
+        torques, notes = run_inverse_dynamics(motion, chosen), (note, *notes)
+    return replace(torques, notes=(*torques.notes, *notes))
+
+
+def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> tuple[StageSettings, tuple[Note, ...]]:
+    """Return the methods and filters with the best ground reaction forces of a recording, and notes on them."""
+    measured = settings.plates and recording is not None and "ground_reaction_force" in recording.data
     chosen = StageSettings(id_method=settings.id_method, cutoff=settings.cutoff)
     notes: tuple[Note, ...] = ()
-    if settings.cutoff is None and measured and motion.recording is not None:
-        cutoff, note = step_cutoff(motion.recording)
+    if settings.cutoff is None and measured and recording is not None:
+        cutoff, note = step_cutoff(recording)
         if note is not None:
             chosen, notes = replace(chosen, cutoff=cutoff), (note,)
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
     predicted = replace(chosen, forces="predicted", filter="strides")
-    best = replace(chosen, forces=PLATES_AND_PREDICTED) if measured else predicted
-    try:
-        torques = run_inverse_dynamics(motion, best)
-    except BorelliError as error:
-        if measured:
-            torques = run_inverse_dynamics(motion, replace(chosen, forces="plates"))
-            text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
-            note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
-        else:
-            torques = run_inverse_dynamics(motion, chosen)
-            text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
-            note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
-        notes = (note, *notes)
-    return replace(torques, notes=(*torques.notes, *notes))
+    return replace(chosen, forces=PLATES_AND_PREDICTED) if measured else predicted, notes
+
+
+def without_prediction(chosen: StageSettings, error: BorelliError) -> tuple[StageSettings, Note]:
+    """Return the settings without predicted forces, which an error prevents, and a note on it."""
+    if chosen.forces == PLATES_AND_PREDICTED:
+        text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
+        note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
+        return replace(chosen, forces="plates"), note
+    text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
+    note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
+    return replace(chosen, forces=None, filter="default"), note
 
 
 def predict_grf_for_comparison(torques: Torques) -> Dataset | None:

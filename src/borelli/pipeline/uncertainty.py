@@ -27,7 +27,7 @@ from borelli.export.uncertainty_files import (
 from borelli.model.model import Model
 from borelli.numerics.vectors import Array
 from borelli.pipeline.resume import load_if_current
-from borelli.pipeline.stages import run_stages, settings_of_results
+from borelli.pipeline.stages import check_one_piece, run_stages, settings_of_results
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
 from borelli.recording.recording import Note, Recording
 from borelli.reports.gait_curves import curve_dataset, gait_curves
@@ -77,6 +77,7 @@ def load_or_compute_uncertainty(
     start = perf_counter()
     progress(0)
     workers = min(MAX_WORKERS, os.cpu_count() or 1)
+    check_one_piece(energy.torques.motion.data.sizes["time"], workers, "Monte Carlo repeats (--monte-carlo)")
     result = propagate_uncertainty(
         energy, repeats, fit=get_fit(), marker_noise=marker_noise, workers=workers, progress=progress
     )

@@ -60,6 +60,7 @@ def clean(
         True
     """
     result = repair_time_stamps(recording) if time_stamps else recording
+    del recording  # of a long one, so that no more than two copies of its markers exist at a time
     result = zeros_as_missing(result) if zeros else result
     result = swap_sides(result) if sides else result
     result = repair_label_swaps(result) if label_swaps else result

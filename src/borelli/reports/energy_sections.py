@@ -53,8 +53,9 @@ def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) ->
         ("residual_force", "Residual force", "force [N]", peaks.force_limit),
         ("residual_moment", "Residual moment at the pelvis", "moment [N m]", peaks.moment_limit),
     ):
+        residual = data[name].values
         lines = [
-            Line(axis, time, data[name].values[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
+            Line(axis, time, residual[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
         plots += line_plot(title, "time [s]", label, lines, limits=(-limit, limit), wide=True)
@@ -181,7 +182,8 @@ def coordinate_plots(energy: Energy, uncertainty: AnalysisUncertainty | None = N
     """Return plots of value and torque of each pair of coordinates that moves."""
     torques, model = energy.torques, energy.torques.motion.model
     data, time = torques.data, torques.data["time"].values
-    values, plots = data["coordinate_value"].values, []
+    series = {name: data[name].values for name in ("coordinate_value", "torque")}
+    values, plots = series["coordinate_value"], []
     for title, columns in coordinate_pairs(model).items():
         rotational = model.coordinates[columns[0][1]].rotational
         if all(np.ptp(values[:, k]) < MIN_MOVEMENT["rad" if rotational else "m"] for _, k in columns):
@@ -190,7 +192,7 @@ def coordinate_plots(energy: Energy, uncertainty: AnalysisUncertainty | None = N
         def lines(name: str, factor: float, columns: list[tuple[str, int]] = columns) -> list[Line]:
             return [
                 Line(
-                    side, time, factor * data[name].values[:, k], side,
+                    side, time, factor * series[name][:, k], side,
                     **interval_of(uncertainty, "torques", name, np.s_[:, k], factor),
                 )
                 for side, k in columns

@@ -181,15 +181,19 @@ def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool,
     data = energy.torques.data
     if "grf_complete" not in data:
         return (True,) * len(cycles)
-    known = []
-    for stride in cycles:
-        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.end)
-        if "grf_known" in data:  # predicted forces complete those of the plates
-            known.append(bool(energy.torques.grf_known[inside].all()))
-        else:
-            loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
-            known.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
-    return tuple(known)
+    time = data["time"].values
+    inside = [slice(*np.searchsorted(time, (stride.start, stride.end))) for stride in cycles]
+    if "grf_known" in data:  # predicted forces complete those of the plates
+        frames = energy.torques.grf_known
+        return tuple(bool(frames[part].all()) for part in inside)
+    loaded = {
+        side: data["ground_reaction_force"].sel(foot=side, axis="z").values >= MIN_PLATE_FORCE
+        for side in {stride.side for stride in cycles}
+    }
+    return tuple(
+        bool(loaded[stride.side][part].mean() >= MIN_STANCE_FRACTION)
+        for stride, part in zip(cycles, inside, strict=True)
+    )
 
 
 def _pelvis(energy: Energy) -> list[Curve]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import find_strides
+from borelli.export.stage_files import LONG_TRIAL
 from borelli.model.model import Body, Frame, Model, Shape
 from borelli.recording.landmarks import mean_position
 from borelli.view.drawing import body_colors
@@ -20,6 +21,8 @@ Array = NDArray[np.float64]
 
 MAX_FRAMES = 1500
 """Number of frames; longer recordings are subsampled."""
+MAX_DURATION = 60.0
+"""Time [s] from the beginning that is shown of a trial of more than `LONG_TRIAL` frames."""
 POSITION_UNIT = 5e-4
 """Resolution of positions [m]."""
 FORCE_SCALE = 1.0 / 1000.0
@@ -34,9 +37,10 @@ ROD_RADIUS = 0.02
 def pack_motion(energy: Energy) -> dict[str, Any]:
     """Return the data that the script of the page plays."""
     motion, data = energy.torques.motion, energy.torques.motion.data
-    count = int(data.sizes["time"])
+    count = shown_frames(motion)
     every = max(1, -(-count // MAX_FRAMES))
     frames = np.arange(0, count, every)
+    data = data.isel(time=slice(0, count))
     time = data["time"].values
     position = data["body_position"].values[frames]
     known = np.isfinite(position).all(axis=(1, 2))
@@ -77,6 +81,12 @@ def pack_motion(energy: Energy) -> dict[str, Any]:
         "plates": _plates(motion),
         "cycles": [[one.side, one.start, one.end] for one in find_strides(motion, time)],
     }
+
+
+def shown_frames(motion: Motion) -> int:
+    """Return the number of frames that the player shows: all, or those of an excerpt."""
+    count = int(motion.data.sizes["time"])
+    return count if count <= LONG_TRIAL else min(count, round(MAX_DURATION * motion.rate) + 1)
 
 
 def _camera_path(energy: Energy, frames: NDArray[np.int64], position: Array) -> Array:

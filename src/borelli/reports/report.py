@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
+from borelli.analysis.motion import Motion
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
 from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section, uncertainty_section
 from borelli.reports.gait_curves import gait_curves
 from borelli.reports.gait_sections import gait_section, ground_section
-from borelli.reports.motion_player import pack_motion
+from borelli.reports.motion_player import pack_motion, shown_frames
 from borelli.reports.overview_sections import marker_section, model_section, source_section, tiles, warning_section
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def write_report(
     sections = [
         ("warnings", "Warnings", warning_section(energy)),
         ("source", "Input and settings", source_section(energy, provenance or {})),
-        ("playback", "Motion", PLAYER),
+        ("playback", "Motion", _excerpt_note(motion) + PLAYER),
         ("gait", "Angles, moments, powers", gait_section(gait, uncertainty)),
         ("ground", "Ground reaction forces", ground_section(energy, gait, predicted_grf, uncertainty)),
         ("residuals", "Residuals", residual_section(energy, uncertainty)),
@@ -103,6 +104,18 @@ def write_report(
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
     write_atomic(page, path, overwrite=overwrite)
+
+
+def _excerpt_note(motion: Motion) -> str:
+    """Return a sentence on the part of a long trial that the player shows."""
+    shown, count = shown_frames(motion), int(motion.data.sizes["time"])
+    if shown == count:
+        return ""
+    time = motion.data["time"].values
+    return (
+        f"<p>The trial has {count} frames; the player shows an excerpt, from {time[0]:.0f} to {time[shown - 1]:.0f} s."
+        "</p>"
+    )
 
 
 def _asset(name: str) -> str:

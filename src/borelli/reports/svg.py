@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+MAX_POINTS, DRAWN_POINTS = 10_000, 2_000
+"""Points of a line beyond which it is thinned, and the number then drawn: four for each pixel of a wide plot."""
 ROW_HEIGHT = 15.0
 """Height of a bar's row [px]."""
 
@@ -62,7 +64,8 @@ class Axes(NamedTuple):
         return np.asarray(self.bottom - (np.asarray(values) - self.y0) / (self.y1 - self.y0) * (self.bottom - self.top))
 
     def points(self, x: Array, y: Array) -> str:
-        """Return the points of a polyline."""
+        """Return the points of a polyline; of a long series, the least and the largest of each piece."""
+        x, y = _thinned(x, y)
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
 
     def across(self, y: float, style: str) -> str:
@@ -110,6 +113,15 @@ def line_plot(
         for x, y in _pieces(line):
             parts.append(f'<polyline class="s {line.style}"{name} points="{axes.points(x, y)}"/>')
     return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return a series of at most `MAX_POINTS`; of a longer one the extremes of pieces, which look the same."""
+    if len(y) <= MAX_POINTS:
+        return x, y
+    edges = np.linspace(0, len(y), DRAWN_POINTS // 2 + 1).astype(int)[:-1]
+    low, high = (ufunc.reduceat(y, edges) for ufunc in (np.minimum, np.maximum))
+    return np.repeat(x[edges], 2), np.stack([low, high], axis=1).ravel()
 
 
 def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, highlight: float) -> str:

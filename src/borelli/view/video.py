@@ -12,6 +12,7 @@ import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.files.atomic import check_output
+from borelli.files.memory import check_memory
 from borelli.files.results_folder import check_results, results_folders
 from borelli.view.picture import actors_at, caption, drawing_with_floor, picture, sampled_points, save_image
 from borelli.view.render import camera_for, render
@@ -24,6 +25,8 @@ Progress = Callable[[float], None]
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
 AZIMUTH = -62.0  # direction of the camera [degrees from x]
 ANIMATIONS = (".gif", ".webp")
+BYTES_PER_PIXEL = 4.0
+"""Memory [bytes] of an image with its copy in a palette; all images of a video are kept until it is written."""
 SUFFIXES = (*ANIMATIONS, ".png")
 FRAMES = "simulate --frames"
 """Name of the command that writes single frames."""
@@ -36,6 +39,11 @@ def frames(
     if not (rate > 0 and speed > 0):
         raise SettingsError(f"rate is {rate} and speed is {speed}; both must be positive.")
     posed = posed_model(result)
+    count = max(1.0, (posed.time[-1] - posed.time[0]) * rate / speed)
+    check_memory(
+        BYTES_PER_PIXEL * count * width * height, f"rate: A video of {count:.0f} frames of {width} x {height} pixels",
+        "Lower the rate, the width or the height, raise the speed, or film a shorter result.",
+    )  # fmt: skip
     drawing = drawing_with_floor(posed)
     camera = camera_for(sampled_points(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
 

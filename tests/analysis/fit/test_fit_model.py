@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from borelli.analysis.fit import frame_selection, least_squares
 from borelli.analysis.fit.apply_fit import lowest_point
 from borelli.analysis.fit.derivatives import differentiate
 from borelli.analysis.fit.fit_model import fit_model
@@ -13,7 +14,7 @@ from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_se
 from borelli.analysis.fit.least_squares import _solve_poses, solve
 from borelli.analysis.fit.parameters import make_parameters
 from borelli.analysis.inverse_kinematics import inverse_kinematics
-from borelli.errors import SettingsError
+from borelli.errors import BorelliError, SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
 from borelli.model.people.human import human
 from borelli.model.resize import resize_body
@@ -298,6 +299,36 @@ def test_frames_are_spread_evenly_and_held_out_frames_are_separate():
         assert len(fitted_) == min(31, count)
     assert len(spread_frames(343, 31, 5)[1]) == 5
     assert len(spread_frames(343, 31, 0)[1]) == 0
+
+
+def test_a_long_trial_is_posed_in_windows(monkeypatch):
+    """Evenly spread frames of a long trial are too far apart: poses that start from the one before go astray."""
+    recording = walk()
+    frames = np.arange(recording.frames)
+    assert len(frame_selection._windows(frames, recording)) == 1
+    monkeypatch.setattr(frame_selection, "LONG_TRIAL", 100)
+    monkeypatch.setattr(frame_selection, "MAX_POSED_FRAMES", 60)
+    monkeypatch.setattr(frame_selection, "WINDOW_DURATION", 0.2)
+    windows = frame_selection._windows(frames, recording)
+    assert len(windows) == frame_selection.WINDOWS
+    assert all(np.array_equal(np.diff(one), np.full(5, 2)) for one in windows)
+    assert windows[0][0] == 0 and windows[-1][-1] >= len(frames) - 2
+    assert fit_model(human(80.0, 1.8), recording).train_rms < 2.0 * NOISE
+
+
+def test_derivatives_that_are_not_finite_end_the_fit_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(least_squares, "differentiate", lambda *args, **options: None)
+    with pytest.raises(BorelliError, match="derivatives are not finite"):
+        fit_model(human(80.0, 1.8), walk())
+
+
+def test_without_an_exact_hessian_the_fit_continues(monkeypatch):
+    def without_exact(*args, exact, **options):
+        return None if exact else differentiate(*args, exact=False, **options)
+
+    expected = fit_model(human(80.0, 1.8), walk())
+    monkeypatch.setattr(least_squares, "differentiate", without_exact)
+    assert fit_model(human(80.0, 1.8), walk()).train_rms == pytest.approx(expected.train_rms, rel=1e-3)
 
 
 def test_the_fit_ends_at_the_minimum():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.external_loads import MAX_EXTRAPOLATION, Loads
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import Stride, find_strides
+from borelli.model.model import Model
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
@@ -81,14 +82,25 @@ def find_plate_coverage(
     `needed` (frames,) is the vertical force m (g + a) that supports the body [N]. Plates are filtered at the motion's
     `cutoff` [Hz]; at 6 Hz if it is None.
     """
-    model = motion.model
-    gravity = float(np.linalg.norm(model.gravity))
+    supplied, recorded = supplied_force(loads, time, cutoff)
+    return weigh_coverage(motion.model, find_strides(motion, time), time, needed, supplied, recorded)
+
+
+def supplied_force(loads: Loads, time: Array, cutoff: float | None) -> tuple[Array, Mask]:
+    """Return the vertical force (frames,) [N] of plates, filtered as the motion, and the frames that they recorded."""
     nyquist = 0.5 * (len(loads.time) - 1) / (loads.time[-1] - loads.time[0])
     plate_cutoff = CUTOFF if cutoff is None else cutoff
     filtered = loads.smoothed(plate_cutoff) if plate_cutoff < nyquist else loads
     supplied = filtered.at(time).force[..., 2].sum(axis=1)
     recorded = (time >= loads.time[0] - MAX_EXTRAPOLATION) & (time <= loads.time[-1] + MAX_EXTRAPOLATION)
-    strides = find_strides(motion, time)
+    return supplied, recorded
+
+
+def weigh_coverage(
+    model: Model, strides: tuple[Stride, ...], time: Array, needed: Array, supplied: Array, recorded: Mask
+) -> PlateCoverage:
+    """Return the plate coverage from the vertical force (frames,) that is needed and that plates supplied [N]."""
+    gravity = float(np.linalg.norm(model.gravity))
     # a model whose mass differs from the subject's would show a deficit or a surplus everywhere
     scale = _mass_ratio(needed[recorded], supplied[recorded], model.mass * gravity)
     complete, weighed = recorded, (float("nan"), 0.0, False)

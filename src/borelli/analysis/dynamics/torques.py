@@ -159,12 +159,12 @@ def newton_euler_torques(
     kinematics: BodyKinematics | None = None,
     coverage: PlateCoverage | None = None,
 ) -> Torques:
-    """Compute inverse dynamics at the frames of the curves; `coverage` if the loads are not those of plates alone."""
+    """Compute inverse dynamics at the frames of the curves; `coverage` if the loads themselves do not determine it."""
     now = None if loads is None else loads.at(curves.time)
     kinematics = kinematics or forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
     data = _dataset(motion, curves, newton_euler(kinematics, now), now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
-    if loads is not None and loads.source == "plates":
+    if coverage is None and loads is not None and loads.source == "plates":
         needed = data["residual_force"].values[:, 2] + data["ground_reaction_force"].values[..., 2].sum(axis=1)
         coverage = find_plate_coverage(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
         notes += coverage.notes(motion.model.mass)

@@ -7,9 +7,9 @@ The balance includes the work of the residual, which is therefore also reported 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from borelli.analysis.energetics.energy_balance import (
     belt_velocity,
 )
 from borelli.analysis.motion import AXES, to_model_axes
-from borelli.analysis.strides import find_strides, stride_labels
+from borelli.analysis.strides import Stride, find_strides, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import LAB, Note
@@ -36,6 +36,54 @@ MAX_TIMES_PER_FRAME = 40
 """Times per frame that are then used at most; the error falls with their square."""
 MIN_DISTANCE = 0.5
 """[m] A body that moves less far over the ground has no cost of transport."""
+
+
+class Totals(NamedTuple):
+    """Sums over the time of a motion, or of a part of it."""
+
+    positive: Array
+    """(coordinates,) positive work [J]."""
+    negative: Array
+    """(coordinates,) negative work [J]."""
+    integral: Array
+    """(coordinates,) time integral of absolute torque [N m s or N s]."""
+    displacement: Array
+    """(3,) of the center of mass over the ground [m]."""
+    duration: float
+    """Time in which the ground reaction force is known [s]; all sums are over it."""
+    whole: float
+    """Time in all [s]."""
+    residual_net: float
+    residual_absolute: float
+    ground: float
+    numerical_net: float
+    numerical_absolute: float
+    energy_change: float
+    """These six [J]: see `docs/theory.md`."""
+    on_center: tuple[float, ...] | None
+    """Positive and negative work on the center of mass [J]; None: loads are unknown."""
+    drift: float
+    """Work done less energy gained [J], at the end."""
+    lowest: float
+    highest: float
+    """Least and largest difference of work done and energy gained [J] at any time."""
+
+    @property
+    def error(self) -> float:
+        """Largest difference between work and energy at any time [J]."""
+        return max(abs(self.lowest), abs(self.highest))
+
+    def followed_by(self, after: Totals) -> Totals:
+        """Return the totals of this part and the one after it."""
+        sums = {name: getattr(self, name) + getattr(after, name) for name in Totals._fields[:12]}
+        both = None
+        if self.on_center is not None and after.on_center is not None:
+            both = tuple(one + other for one, other in zip(self.on_center, after.on_center, strict=True))
+        lowest, highest = self.drift + after.lowest, self.drift + after.highest
+        return Totals(
+            **sums, on_center=both, drift=self.drift + after.drift, lowest=min(self.lowest, lowest),
+            highest=max(self.highest, highest),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -100,28 +148,64 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
         >>> energy.data.attrs["energy_balance_error_percent"] < 0.1
         True
     """
-    frames = fine = balance_at_frames(torques)
-    factor = _refinement(torques, frames)
-    if factor > 1:
-        times = np.linspace(frames.time[0], frames.time[-1], factor * (len(frames.time) - 1) + 1)
-        fine = balance_between_frames(torques, times)
-    ground = belt_velocity(fine) if belt is None else np.array(belt, dtype=float)
-    positive = fine.positive_work
-    error = 100.0 * fine.error / positive if positive > 0.0 else 0.0
-    data, summary = _datasets(torques, frames, fine, ground)
-    if not frames.evaluated.any():  # nothing was evaluated, which is not zero work
+    frames, fine = _balances(torques)
+    ground = belt_velocity(fine.kinematics, fine.loads) if belt is None else np.array(belt, dtype=float)
+    data, totals = _dataset(torques, frames, fine, ground, len(frames.time) - 1)
+    data = _with_stride_work(data, fine, find_strides(torques.motion, frames.time))
+    return finish_energy(torques, data, totals, ground, inferred=belt is None)
+
+
+def energy_of_part(torques: Torques, frames: int, belt: Array, strides: Sequence[Stride]) -> tuple[Dataset, Totals]:
+    """Return the energy of the first frames of torques, which are a part of a trial, and the part's totals.
+
+    Args:
+        torques: By "newton_euler", of these frames and of those after them that the strides need.
+        frames: Number of frames that belong to the part; the span from the last of them to the next does, too.
+        belt: Velocity of a treadmill belt [m/s], lab axes.
+        strides: Strides that begin in the part.
+    """
+    coarse, fine = _balances(torques)
+    spans = min(frames, len(coarse.time) - 1)
+    times = (len(fine.time) - 1) // (len(coarse.time) - 1)
+    own = coarse.first_spans(spans), fine.first_spans(times * spans)
+    data, totals = _dataset(torques, *own, belt, spans)
+    return _with_stride_work(data, fine, strides).isel(time=slice(0, frames)), totals
+
+
+def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, *, inferred: bool) -> Energy:
+    """Return the energy from its dataset and totals; `inferred` if the velocity of the belt [m/s] was not given."""
+    mass = float(data.attrs["mass_kg"])
+    summary = _summary(totals, mass)
+    if "stride_positive_work" in data:
+        rows = [float(row.sum()) for row in data["stride_positive_work"].values]
+        sums = [total for total in rows if np.isfinite(total)]
+        summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
+    positive = float(totals.positive.sum())
+    error = 100.0 * totals.error / positive if positive > 0.0 else 0.0
+    if not totals.duration > 0.0:  # nothing was evaluated, which is not zero work
         error, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"evaluated_s": 0.0}
-    data.attrs |= {"energy_balance_error_percent": error, "belt_velocity": [float(v) for v in ground]}
+    data.attrs |= {"energy_balance_error_percent": error, "belt_velocity": [float(v) for v in belt]}
     notes = []
-    if belt is None and np.any(ground):
-        speed = float(np.linalg.norm(ground))
+    if inferred and np.any(belt):
+        speed = float(np.linalg.norm(belt))
         text = f"Treadmill belt: {speed:.2f} m/s, inferred from the velocity of loaded feet."
         notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
-    if not frames.evaluated.all():
-        part, whole = (float((np.diff(frames.time) * one).sum()) for one in (frames.evaluated, 1.0))
-        text = f"Work and cost are evaluated over {part:.2f} of {whole:.2f} s, where the GRF is known."
+    if totals.duration < totals.whole:
+        text = (
+            f"Work and cost are evaluated over {totals.duration:.2f} of {totals.whole:.2f} s, where the GRF is known."
+        )
         notes.append(Note(text, "problem", "compare trials by positive_work_j / evaluated_s", code="evaluated_time"))
     return Energy(torques, data, summary | {"energy_balance_error_percent": error}, tuple(notes))
+
+
+def _balances(torques: Torques) -> tuple[EnergyBalance, EnergyBalance]:
+    """Return the balance at the frames, and at times between them if the frames are too coarse for it."""
+    frames = balance_at_frames(torques)
+    factor = _refinement(torques, frames)
+    if factor == 1:
+        return frames, frames
+    times = np.linspace(frames.time[0], frames.time[-1], factor * (len(frames.time) - 1) + 1)
+    return frames, balance_between_frames(torques, times)
 
 
 def _refinement(torques: Torques, frames: EnergyBalance) -> int:
@@ -135,10 +219,10 @@ def _refinement(torques: Torques, frames: EnergyBalance) -> int:
     return min(factor, MAX_TIMES_PER_FRAME)
 
 
-def _datasets(
-    torques: Torques, frames: EnergyBalance, fine: EnergyBalance, belt: Array
-) -> tuple[Dataset, dict[str, float]]:
-    """Return the dataset at the frames, with work from the fine balance; and the scalars."""
+def _dataset(
+    torques: Torques, frames: EnergyBalance, fine: EnergyBalance, belt: Array, spans: int
+) -> tuple[Dataset, Totals]:
+    """Return the dataset at the frames, and totals over the first spans between them, with work by the fine balance."""
     import xarray as xr
 
     model = torques.motion.model
@@ -174,36 +258,40 @@ def _datasets(
         "coordinate": [c.name for c in model.coordinates],
         "axis": list(AXES),
     }
-    over_ground = velocity - belt
-    duration = float((np.diff(frames.time) * frames.evaluated).sum())
-    displacement = frames.change(center) - duration * belt
-    summary = _summary(fine, mass, displacement[:2], duration, (positive, negative, integral))
+    duration, whole = (float((np.diff(frames.time) * one)[:spans].sum()) for one in (frames.evaluated, 1.0))
+    on_center = None
     if frames.loads is not None:
-        on_center = np.einsum("fki,fi->fk", frames.loads.force, over_ground)
-        variables["center_of_mass_power"] = (("time", "foot"), on_center, watts)
+        power = np.einsum("fki,fi->fk", frames.loads.force, velocity - belt)
+        variables["center_of_mass_power"] = (("time", "foot"), power, watts)
         coords["foot"] = list(frames.loads.name)
-        summary["center_of_mass_positive_work_j"] = float(frames.integrate(np.maximum(on_center, 0.0)).sum())
-        summary["center_of_mass_negative_work_j"] = float(frames.integrate(np.minimum(on_center, 0.0)).sum())
-    strides = find_strides(torques.motion, frames.time)
-    if strides:
-        # NaN for strides with unknown ground reaction force
-        unknown = (np.full(len(positive), np.nan),) * 3
-        parts = [fine.work(s.start, s.end) if fine.is_evaluated(s.start, s.end) else unknown for s in strides]
-        for i, name in enumerate(("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")):
-            units = {"units": "N m s or N s"} if name == "stride_torque_time_integral" else joules
-            variables[name] = (("stride", "coordinate"), np.array([part[i] for part in parts]), units)
-        coords |= stride_labels(strides)
-        sums = [total for part in parts if np.isfinite(total := float(part[0].sum()))]
-        summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
-    return xr.Dataset(variables, coords, {"mass_kg": mass}), summary
+        on_center = tuple(float(frames.integrate(edge(power, 0.0)).sum()) for edge in (np.maximum, np.minimum))
+    totals = Totals(
+        positive, negative, integral, frames.change(center) - duration * belt, duration, whole,
+        float(fine.integrate(fine.residual)), float(fine.integrate(np.abs(fine.residual))),
+        float(fine.integrate(fine.ground)), float(fine.integrate(fine.numerical)),
+        float(fine.integrate(np.abs(fine.numerical))), float(fine.change(fine.total)), on_center,
+        float(fine.drift[-1]), float(fine.drift.min()), float(fine.drift.max()),
+    )  # fmt: skip
+    return xr.Dataset(variables, coords, {"mass_kg": mass}), totals
 
 
-def _summary(
-    balance: EnergyBalance, mass: float, displacement: Array, duration: float, work: tuple[Array, ...]
-) -> dict[str, float]:
-    positive, negative, integral = (float(part.sum()) for part in work)
-    distance = float(np.linalg.norm(displacement))
-    return {
+def _with_stride_work(data: Dataset, fine: EnergyBalance, strides: Sequence[Stride]) -> Dataset:
+    """Return the dataset with the work of each stride; NaN for strides with unknown ground reaction force."""
+    if not strides:
+        return data
+    unknown = (np.full(data.sizes["coordinate"], np.nan),) * 3
+    parts = [fine.work(s.start, s.end) if fine.is_evaluated(s.start, s.end) else unknown for s in strides]
+    variables: dict[str, Any] = {}
+    for i, name in enumerate(("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")):
+        units = {"units": "N m s or N s" if name == "stride_torque_time_integral" else "J"}
+        variables[name] = (("stride", "coordinate"), np.array([part[i] for part in parts]), units)
+    return data.assign(variables).assign_coords(stride_labels(strides))
+
+
+def _summary(totals: Totals, mass: float) -> dict[str, float]:
+    positive, negative, integral = (float(part.sum()) for part in totals[:3])
+    distance, duration = float(np.linalg.norm(totals.displacement[:2])), totals.duration
+    summary = {
         "evaluated_s": duration,
         "positive_work_j": positive,
         "negative_work_j": negative,
@@ -214,10 +302,14 @@ def _summary(
         "distance_m": distance,
         "speed_m_per_s": distance / duration if duration > 0.0 else float("nan"),
         "cost_of_transport_j_per_kg_m": positive / (mass * distance) if distance >= MIN_DISTANCE else float("nan"),
-        "residual_work_net_j": float(balance.integrate(balance.residual)),
-        "residual_work_absolute_j": float(balance.integrate(np.abs(balance.residual))),
-        "ground_work_j": float(balance.integrate(balance.ground)),
-        "numerical_work_net_j": float(balance.integrate(balance.numerical)),
-        "numerical_work_absolute_j": float(balance.integrate(np.abs(balance.numerical))),
-        "energy_change_j": float(balance.change(balance.total)),
+        "residual_work_net_j": totals.residual_net,
+        "residual_work_absolute_j": totals.residual_absolute,
+        "ground_work_j": totals.ground,
+        "numerical_work_net_j": totals.numerical_net,
+        "numerical_work_absolute_j": totals.numerical_absolute,
+        "energy_change_j": totals.energy_change,
     }
+    if totals.on_center is not None:
+        names = ("center_of_mass_positive_work_j", "center_of_mass_negative_work_j")
+        summary |= dict(zip(names, totals.on_center, strict=True))
+    return summary

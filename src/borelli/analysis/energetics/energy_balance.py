@@ -10,7 +10,7 @@ exact to rounding, with numerical terms, each computed from its own formula (`st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,21 @@ class EnergyBalance:
     """(times,) mechanical energy [J]."""
     loads: Loads | None
     """Loads on the feet; None: unknown."""
-    error: float
-    """Largest difference between work and energy at any time [J]."""
+    drift: Array
+    """Work done less energy gained since the first time [J], at each time."""
+
+    @property
+    def error(self) -> float:
+        """Largest difference between work and energy at any time [J]."""
+        return float(np.abs(self.drift).max())
+
+    def first_spans(self, count: int) -> EnergyBalance:
+        """Return the balance with sums over time of the first spans only."""
+        evaluated = self.evaluated.copy()
+        evaluated[count:] = False
+        return replace(
+            self, evaluated=evaluated, weight=_trapezoidal(self.time, evaluated), drift=self.drift[: count + 1]
+        )
 
     def integrate(self, values: Array) -> Array:
         """Return the integral over time of values (times, ...)."""
@@ -107,9 +120,9 @@ def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
     return _newton_euler_balance(torques, time, forces.kinematics, torque, loads)
 
 
-def belt_velocity(balance: EnergyBalance) -> Array:
+def belt_velocity(kinematics: BodyKinematics, loads: Loads | None) -> Array:
     """Return the velocity (3,) of a treadmill belt [m/s], lab axes, from the points of loaded feet; zero if at rest."""
-    loads, model = balance.loads, balance.kinematics.model
+    model = kinematics.model
     if loads is None:
         return np.zeros(3)
     if loads.belt is not None:
@@ -121,7 +134,7 @@ def belt_velocity(balance: EnergyBalance) -> Array:
         normal = loads.force[:, k, 2]
         loaded = normal > MIN_PLATE_FORCE
         points = loads.point[:, k] @ rotation.T
-        velocities.append((balance.kinematics.point_velocity(names.index(name), points) @ rotation)[loaded])
+        velocities.append((kinematics.point_velocity(names.index(name), points) @ rotation)[loaded])
         weights.append(normal[loaded])
     velocity, weight = np.concatenate(velocities), np.concatenate(weights)
     if not len(velocity):
@@ -141,15 +154,21 @@ def _newton_euler_balance(
     total = sum(mechanical_energy(kinematics), np.zeros(len(time)))
     rate = power.sum(axis=1) + ground
     steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(time)
-    error = float(np.abs(np.concatenate([[0.0], np.cumsum(steps)]) - (total - total[0])).max())
+    drift = np.concatenate([[0.0], np.cumsum(steps)]) - (total - total[0])
     evaluated = _evaluated(torques, time)
+    weight = _trapezoidal(time, evaluated)
+    numerical = np.zeros(len(time))
+    return EnergyBalance(
+        time, weight, evaluated, kinematics, joints, own, residual, ground, numerical, total, loads, drift
+    )
+
+
+def _trapezoidal(time: Array, evaluated: NDArray[np.bool_]) -> Array:
+    """Return the weight (times,) [s] of each time in a sum over the evaluated spans."""
     weight, spans = np.zeros(len(time)), 0.5 * np.diff(time) * evaluated
     weight[1:] += spans
     weight[:-1] += spans
-    numerical = np.zeros(len(time))
-    return EnergyBalance(
-        time, weight, evaluated, kinematics, joints, own, residual, ground, numerical, total, loads, error
-    )
+    return weight
 
 
 def _stepped_balance(
@@ -163,12 +182,12 @@ def _stepped_balance(
     )
     numerical = constraint + gyroscopic
     work = duration * (power.sum(axis=1) + residual + ground + numerical)
-    error = float(np.abs(np.cumsum(work)[:-1] - (total[1:] - total[0])).max())
+    drift = np.cumsum(work)[:-1] - (total[1:] - total[0])
     evaluated = _evaluated(torques, time)
     # the energy at the end of the last frame's step is not recorded
     weight = np.append(duration[:-1] * evaluated, 0.0)
     return EnergyBalance(
-        time, weight, evaluated, kinematics, power, torque, residual, ground, numerical, total, loads, error
+        time, weight, evaluated, kinematics, power, torque, residual, ground, numerical, total, loads, drift
     )
 
 

@@ -27,6 +27,10 @@ from borelli.recording.recording import Note, Recording
 
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""
+LONG_TRIAL = 10_000
+"""Frames of a trial beyond which those that are posed are in windows."""
+WINDOWS, WINDOW_DURATION = 10, 3.0
+"""Number of windows, and their duration [s]: two strides or more."""
 STANDING_SD = 0.05
 """[rad] Standard deviation of a static trial from the model's neutral pose: 3 degrees."""
 MAX_NEUTRAL_ANGLE = 0.6
@@ -119,17 +123,19 @@ def choose_frames(
     notes: list[Note] = []
     trials = max(1, len(recordings))
     for recording in recordings:
-        problem = problem_of_all_markers(model, recording)
-        count = (problem.weight > 0.0).sum(axis=1)
+        count = count_visible(model, recording)
         good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
         if not len(good):
             raise SettingsError(
                 f"Recording {recording.name!r}: Fewer than {MIN_VISIBLE_MARKERS} of the model's markers are visible in "
                 "every frame. Check the markers with `borelli doctor`."
             )
-        good = good[:: -(-len(good) // MAX_POSED_FRAMES)]
-        thinned = problem.select(good)
-        q, _ = solve_framewise(thinned)
+        windows = _windows(good, recording)
+        good = np.concatenate(windows)
+        thinned = problem_of_all_markers(model, recording.with_data(recording.data.isel(time=good)))
+        ends = np.cumsum([len(window) for window in windows])
+        parts = [thinned.select(slice(end - len(one), end)) for end, one in zip(ends, windows, strict=True)]
+        q = np.concatenate([solve_framewise(part)[0] for part in parts])
         fitted, test = spread_frames(len(good), -(-frames // trials), held_out // trials)
         groups.append(FrameGroup(thinned.select(fitted), q[fitted]))
         if len(test):
@@ -139,6 +145,26 @@ def choose_frames(
         groups.append(group)
         notes += more
     return tuple(groups), tuple(notes)
+
+
+def _windows(good: NDArray[np.int64], recording: Recording) -> list[NDArray[np.int64]]:
+    """Return the frames that are posed one after the other: all of a trial, or those of windows of a long one.
+
+    Evenly spread frames of a long trial would be too far apart to start a pose from the one before it.
+    """
+    if recording.frames <= LONG_TRIAL:
+        return [good[:: -(-len(good) // MAX_POSED_FRAMES)]]
+    count = MAX_POSED_FRAMES // WINDOWS
+    step = max(1, round(WINDOW_DURATION * recording.rate / count))
+    starts = np.linspace(0, max(0, len(good) - count * step), WINDOWS).astype(int)
+    return [good[start : start + count * step : step] for start in starts]
+
+
+def count_visible(model: Model, recording: Recording) -> NDArray[np.int64]:
+    """Return how many of the model's markers are visible in each frame; a part of a long recording at a time."""
+    parts = [recording.data.isel(time=slice(a, a + LONG_TRIAL)) for a in range(0, recording.frames, LONG_TRIAL)]
+    counts = [(make_ik_problem(model, recording.with_data(part)).weight > 0.0).sum(axis=1) for part in parts]
+    return np.concatenate(counts) if counts else np.zeros(0, np.int64)
 
 
 def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

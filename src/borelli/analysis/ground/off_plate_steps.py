@@ -24,7 +24,7 @@ from borelli.analysis.dynamics.external_loads import Feet, Loads
 from borelli.analysis.dynamics.plate_coverage import MIN_DEFICIT, MIN_DEFICIT_DURATION, PlateCoverage, sustained_deficit
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_euler_torques
-from borelli.analysis.ground.predict_grf import PlateForces, solve_ground_reaction
+from borelli.analysis.ground.predict_grf import Ground, PlateForces, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
 from borelli.numerics.runs import find_runs
@@ -41,34 +41,53 @@ BLEND_DURATION = 0.05
 
 
 def torques_with_predicted_steps(
-    motion: Motion, curves: Derivatives, moved: BodyKinematics, plates: Loads, settings: Mapping[str, Any], feet: Feet
+    motion: Motion,
+    curves: Derivatives,
+    moved: BodyKinematics,
+    plates: Loads,
+    settings: Mapping[str, Any],
+    feet: Feet,
+    *,
+    coverage: PlateCoverage | None = None,
+    ground: Ground | None = None,
 ) -> Torques:
     """Compute torques with plate forces, and predicted forces under feet that stood off the plates.
 
     `grf_complete` is still that of the plates alone. `grf_source` is "plate" or "predicted" (where any part of the
-    force is) for each foot and frame; `grf_known` is true where both together support the body.
+    force is) for each foot and frame; `grf_known` is true where both together support the body. `coverage` and `ground`
+    are those of the trial that the motion is a part of; by default they are found from the motion.
     """
-    alone = newton_euler_torques(motion, curves, plates, settings, moved)
-    attrs = alone.data.attrs
-    coverage = PlateCoverage(
-        alone.data["grf_complete"].values, attrs["plate_mass_kg"], attrs["weighed_s"], bool(attrs["weighed_strides"])
-    )
-    if coverage.grf_complete.all():
-        return alone
+    if coverage is None:
+        alone = newton_euler_torques(motion, curves, plates, settings, moved)
+        attrs = alone.data.attrs
+        coverage = PlateCoverage(
+            alone.data["grf_complete"].values, attrs["plate_mass_kg"], attrs["weighed_s"],
+            bool(attrs["weighed_strides"]),
+        )  # fmt: skip
+        if coverage.grf_complete.all():
+            return alone
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
     # plates of a subject heavier than the model carry more than the model requires
     scale = coverage.plate_mass / motion.model.mass if np.isfinite(coverage.plate_mass) else 1.0
-    required = scale * solve_ground_reaction(moved, curves).on_feet()[0][..., 2]
+    required = scale * solve_ground_reaction(moved, curves, ground=ground).on_feet()[0][..., 2]
     measured = plates.at(curves.time).force[..., 2]
     off = _off_plates(curves.time, coverage.grf_complete, required / (scale * weight), measured / (scale * weight))
     free = np.stack([_ramps(one, curves.rate) for one in off.T], axis=1)
-    loads = fill_loads(curves, moved, plates, free, feet)
+    loads = fill_loads(curves, moved, plates, free, feet, ground)
     torques = newton_euler_torques(motion, curves, loads, settings, moved, coverage)
     deficit = torques.data["residual_force"].values[:, 2] / weight
     known = coverage.grf_complete | ~sustained_deficit(deficit, curves.time)
     torques.data["grf_known"] = (("time",), known, {"units": "1"})
     torques.data["grf_source"] = (("time", "foot"), np.where(free > 0.0, "predicted", "plate"))
-    notes = (*torques.notes, *coverage.notes(motion.model.mass, _count_steps(plates.name, off)))
+    notes = coverage_notes(coverage, motion.model.mass, plates.name, off, known)
+    return replace(torques, notes=(*torques.notes, *notes))
+
+
+def coverage_notes(
+    coverage: PlateCoverage, mass: float, names: tuple[str, ...], off: Mask, known: Mask
+) -> tuple[Note, ...]:
+    """Return notes on frames (frames, feet) off the plates, on the mass [kg], and on frames of unknown force."""
+    notes = coverage.notes(mass, _count_steps(names, off))
     if not known.all():
         percent = 100.0 * float(1.0 - known.mean())
         text = (
@@ -76,17 +95,24 @@ def torques_with_predicted_steps(
             "not reliable."
         )
         notes = (*notes, Note(text, "problem", "use frames with grf_known", code="grf_incomplete"))
-    return replace(torques, notes=notes)
+    return notes
 
 
-def fill_loads(curves: Derivatives, moved: BodyKinematics, plates: Loads, free: Array, feet: Feet = None) -> Loads:
+def fill_loads(
+    curves: Derivatives,
+    moved: BodyKinematics,
+    plates: Loads,
+    free: Array,
+    feet: Feet = None,
+    ground: Ground | None = None,
+) -> Loads:
     """Return loads of plates where `free` (frames, loads) is 0, predicted ones where it is 1, at the plates' times."""
     now = plates.at(curves.time)
     kept = 1.0 - free[..., None]
     given = replace(now, force=kept * now.force, moment=kept * now.moment)
     balance = newton_euler(moved, given)
-    ground = solve_ground_reaction(moved, curves, given=PlateForces(-balance.torque[2], free))
-    predicted = ground.loads(moved.model, feet)
+    reaction = solve_ground_reaction(moved, curves, PlateForces(-balance.torque[2], free), ground)
+    predicted = reaction.loads(moved.model, feet)
     before, after = curves.time < plates.time[0], curves.time > plates.time[-1]
     clock = np.concatenate([curves.time[before], plates.time, curves.time[after]])
     fraction = np.stack([np.interp(clock, curves.time, one) for one in free.T], axis=1)

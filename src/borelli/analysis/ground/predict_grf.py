@@ -13,7 +13,7 @@ the solution unique, and as continuous in time as the motion and its contacts ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -61,12 +61,23 @@ class PlateForces:
     """(frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is."""
 
 
-def predict_grf(motion: Motion, curves: Derivatives | None = None) -> Dataset:
+class Ground(NamedTuple):
+    """Soles of the feet and the ground under them, which all frames of a trial determine together."""
+
+    soles: Soles
+    level: Array
+    """(points,) height of the ground under each point [m]."""
+    velocity: Array
+    """(3,) of a treadmill belt [m/s]."""
+
+
+def predict_grf(motion: Motion, curves: Derivatives | None = None, ground: Ground | None = None) -> Dataset:
     """Predict the ground reaction force on each foot from the motion alone.
 
     Args:
         motion: Motion of a model with feet and masses.
         curves: Its derivatives. Default: filtered at 6 Hz with strides, which suits walking.
+        ground: Soles and ground of the trial that the motion is a part of. Default: found from the motion.
 
     Returns:
         By time, in lab axes: `ground_reaction_force` [N] on the body, `center_of_pressure` [m] (NaN below 20 N) and
@@ -76,7 +87,7 @@ def predict_grf(motion: Motion, curves: Derivatives | None = None) -> Dataset:
     """
     curves = curves or differentiate(motion, filter="strides")
     moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    return solve_ground_reaction(moved, curves).dataset()
+    return solve_ground_reaction(moved, curves, ground=ground).dataset()
 
 
 @dataclass(frozen=True)
@@ -146,17 +157,27 @@ class GroundReaction:
         return xr.Dataset(variables, {**clock, **labels}, {"grf_source": "predicted"})
 
 
+def find_ground(moved: BodyKinematics) -> Ground:
+    """Return the soles of a motion and the ground under them."""
+    soles = find_soles(moved.model, _flat_feet(moved))
+    return _ground_under(soles, required_wrench(moved, soles))
+
+
+def _ground_under(soles: Soles, required: RequiredWrench) -> Ground:
+    level = ground_levels(required.position)
+    return Ground(soles, level, belt_velocity(required.position[..., 2] - level, required.velocity))
+
+
 def solve_ground_reaction(
-    moved: BodyKinematics, curves: Derivatives, given: PlateForces | None = None
+    moved: BodyKinematics, curves: Derivatives, given: PlateForces | None = None, ground: Ground | None = None
 ) -> GroundReaction:
     """Solve for the ground reaction of `predict_grf`, in addition to given plate forces."""
     model = moved.model
-    soles = find_soles(model, _flat_feet(moved))
+    soles = find_soles(model, _flat_feet(moved)) if ground is None else ground.soles
     required = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
-    level = ground_levels(required.position)
+    _, level, ground_velocity = _ground_under(soles, required) if ground is None else ground
     height = required.position[..., 2] - level
-    ground_velocity = belt_velocity(height, required.velocity)
     contact = free * contact_confidence(height, required.velocity, ground_velocity)
     force, left = _solve_forces(required, contact)
     weight = model.mass * float(np.linalg.norm(model.gravity))

@@ -88,17 +88,23 @@ class Derivatives:
         return _evaluate(self.model, self.curve, self.rotation_joints, time, self.coordinates[nearest])
 
 
-def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
+def differentiate(
+    motion: Motion,
+    *,
+    filter: str = "default",
+    cutoff: float | None = None,
+    joints: tuple[ThreeAxisJoint, ...] | None = None,
+) -> Derivatives:
     """Filter the coordinates of a motion with a preset and compute their speeds and accelerations.
 
     Frames without a pose at the ends are left out; inside they are bridged if they last no longer than `MAX_BRIDGE`.
-    The default cutoff is 6 Hz.
+    The default cutoff is 6 Hz. `joints` are treated as rotations; by default those that `find_rotation_joints` finds.
     """
     if filter not in PRESETS:
         raise SettingsError(unknown_name("filter", filter, PRESETS))
     cutoff = CUTOFF if cutoff is None else float(cutoff)
     time = np.asarray(motion.data["time"].values, dtype=float)
-    q, start, end, notes = _bridge_gaps(motion.coordinates, time, motion.rate)
+    q, start, end, notes = bridge_gaps(motion.coordinates, time, motion.rate)
     time, q = time[start:end], q[start:end]
     rate, even, resampled = motion.rate, time, q
     steps = np.diff(time)
@@ -119,7 +125,8 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
             f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency of the motion ({0.5 * rate:g} Hz). "
             "Choose a lower cutoff."
         )
-    joints = () if filter == "opensim" else find_rotation_joints(motion.model, q)
+    if joints is None:
+        joints = () if filter == "opensim" else find_rotation_joints(motion.model, q)
     pad, series = len(even) // 2, np.hstack([resampled, *(joint_quaternions(joint, resampled) for joint in joints)])
     if filter == "opensim":
         extended = opensim_lowpass(reflect(series, pad), rate, cutoff)
@@ -168,7 +175,7 @@ def quintic_spline(time: Array, values: Array) -> BSpline:
     return make_interp_spline(time, values, k=5, bc_type=(ends, ends))
 
 
-def _bridge_gaps(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, int, list[Note]]:
+def bridge_gaps(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, int, list[Note]]:
     """Return coordinates without gaps, the first and last (exclusive) frame with a pose, and notes."""
     posed = np.asarray(np.isfinite(coordinates).all(axis=1))
     count = int(posed.sum())

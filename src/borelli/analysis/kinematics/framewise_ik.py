@@ -155,19 +155,25 @@ def _rest_springs(
     return start, springs
 
 
-def solve_framewise(problem: IkProblem) -> tuple[Array, tuple[Note, ...]]:
-    """Return coordinates (frames, coordinates) of minimum energy, NaN where too few markers are visible; and notes."""
+def solve_framewise(problem: IkProblem, before: Array | None = None) -> tuple[Array, tuple[Note, ...]]:
+    """Return coordinates (frames, coordinates) of minimum energy, NaN where too few markers are visible; and notes.
+
+    `before` (coordinates,) is the pose before the first frame, from which a part of a longer trial continues.
+    """
     count = (problem.weight > 0.0).sum(axis=1)
     enough = np.flatnonzero(count >= MIN_VISIBLE_MARKERS)
-    if not len(enough):
+    if not len(enough) and before is None:
         raise SettingsError(
             f"Model {problem.model.name!r}: Fewer than {MIN_VISIBLE_MARKERS} of its {len(problem.markers)} markers are "
             "visible in every frame. Check the markers with `borelli doctor`."
         )
-    best = enough[count[enough] == count[enough].max()]
-    seed = int(np.argmin(np.abs(enough - best[len(best) // 2])))
     q = np.tile(problem.start, (len(enough), 1))
-    q[seed] = find_initial_pose(problem, int(enough[seed]))
+    if before is None:
+        best = enough[count[enough] == count[enough].max()]
+        seed = int(np.argmin(np.abs(enough - best[len(best) // 2])))
+        q[seed] = find_initial_pose(problem, int(enough[seed]))
+    else:
+        seed, q[:1] = 0, before
     energy = np.zeros(len(enough))
     steps = np.zeros(len(enough), np.int64)
     for direction in (slice(seed, None), slice(seed, None, -1)):
@@ -175,7 +181,7 @@ def solve_framewise(problem: IkProblem) -> tuple[Array, tuple[Note, ...]]:
         part = np.ascontiguousarray(q[run])
         e, n = solve_poses(problem, enough[run], part, chained=True)
         q[run], energy[run], steps[run] = part, e, n
-    notes = list(_leave_local_minima(problem, enough, q, energy, steps))
+    notes = _leave_local_minima(problem, enough, q, energy, steps) if len(enough) else []
     result = np.full((len(count), q.shape[1]), np.nan)
     result[enough] = q
     if len(enough) < len(count):

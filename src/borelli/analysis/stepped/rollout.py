@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError
+from borelli.files.memory import check_memory
 from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import SharedTuple, load_shared
@@ -31,6 +32,9 @@ Floats = NDArray[np.float64]
 
 AS_GIVEN, EACH_BODY, WITH_ROOT = 0, 1, 2
 """Target poses of a step: as given; or displaced by the present tracking error of each body, or of the root."""
+
+RECORD_NUMBERS = 60
+"""Numbers for each body and step of a record and of the dataset made of it."""
 
 ROTATION_TOLERANCE = 0.1
 """A step is repeated if a body's angular velocity differs from its target by more than this [rad/s]."""
@@ -100,6 +104,10 @@ def make_step_inputs(
 def make_step_record(compiled: CompiledModel, steps: int) -> StepRecord:
     """Return an empty record of that many steps."""
     bodies, rows = len(compiled.tables.bodies.mass), len(compiled.rows.entries)
+    check_memory(
+        8.0 * steps * (RECORD_NUMBERS * bodies + 4 * rows), f"duration: A record of {steps} steps of {bodies} bodies",
+        'Analyze a part of the motion, use fewer steps per frame, or method="newton_euler".',
+    )  # fmt: skip
     return StepRecord(
         np.zeros((steps + 1, bodies, 7)), np.zeros((steps + 1, bodies, 6)), np.zeros((steps, rows)),
         np.zeros((steps, rows)), np.zeros((steps, bodies, 10)), np.zeros((steps, 4), np.int64),

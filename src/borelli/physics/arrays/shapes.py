@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.files.memory import check_memory
 from borelli.model.model import GROUND, SHAPE_KINDS, Body, Model, Shape
 from borelli.numerics.rotation_kernels import rotation_matrix
 
+PAIR_BYTES = 100.0
+"""Memory [bytes] for each pair of shapes while candidates are found."""
 KIND_CODES = {kind: code for code, kind in enumerate(SHAPE_KINDS)}
 SPHERE, BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, MESH = range(len(SHAPE_KINDS))
 
@@ -173,6 +176,10 @@ def _pairs(
     fixed: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the shape indices of candidate pairs; see `compile_shapes`."""
+    check_memory(
+        PAIR_BYTES * 0.5 * len(kind) ** 2, f"{model.name!r}: A model of {len(kind)} shapes that may touch each other",
+        "Use fewer shapes with contact.",
+    )  # fmt: skip
     one, two = np.triu_indices(len(kind), 1)
     meets = (body[one] != body[two]) & ~(fixed[one] & fixed[two]) & ~((kind[one] == PLANE) & (kind[two] == PLANE))
     one, two = one[meets], two[meets]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.errors import SettingsError
+from borelli.files.memory import check_memory
 from borelli.numerics.filters import ORDER, lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -71,6 +72,12 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
         if new_rate is None or data.sizes.get(dimension, 0) < 2 or not old_rate > 0.0:
             continue
         old = data[dimension].values
+        columns = sum(v.size for v in data.data_vars.values() if dimension in v.dims) / len(old)
+        count = (old[-1] - old[0]) * new_rate
+        check_memory(
+            24.0 * columns * (count + len(old)), f"rate: A recording of {count:.0f} samples at {new_rate:g} Hz",
+            "Choose a lower rate, or crop the recording first (--start, --end).",
+        )  # fmt: skip
         new = old[0] + sample_times(int(np.floor((old[-1] - old[0]) * new_rate + 1e-6)) + 1, new_rate)
         resampled = {}
         for name, variable in data.data_vars.items():
@@ -138,7 +145,11 @@ def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> R
         low, high = _frame_limits(recording, start, end) if name == "analog_time" else (start, end)
         # a microsecond of tolerance for computed times
         inside = (data[name].values >= low - 1e-6) & (data[name].values <= high + 1e-6)
-        data = data.isel({"event" if name == "event_time" else name: np.flatnonzero(inside)})
+        kept = np.flatnonzero(inside)
+        # a slice needs no copy
+        whole = len(kept) and kept[-1] - kept[0] == len(kept) - 1
+        chosen = slice(int(kept[0]), int(kept[-1]) + 1) if whole else kept
+        data = data.isel({"event" if name == "event_time" else name: chosen})
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
         text = f"No frame lies between {start:g} and {end:g} s."

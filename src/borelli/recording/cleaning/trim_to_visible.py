@@ -24,7 +24,7 @@ def trim_to_visible(recording: Recording, start: bool = True, end: bool = True) 
         return recording
     named = [i for i, name in enumerate(recording.markers) if identify_landmark(name) is not None]
     chosen = named if len(named) >= MIN_BODY_MARKERS else list(range(len(recording.markers)))
-    count = visible(recording.data["marker_position"].values[:, chosen]).sum(axis=1)
+    count = visible(recording.data["marker_position"].values)[:, chosen].sum(axis=1)
     enough = np.flatnonzero(count >= MIN_VISIBLE_FRACTION * count.max(initial=1))
     time = recording.data["time"].values
     if not len(enough):

@@ -7,7 +7,7 @@ side. Two plates are swapped if their loads lie under feet only in each other's 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,8 @@ MAX_SWAPPED_RATIO = 0.5
 """Largest ratio of the distances of loads from feet after and before swapping two plates."""
 MIN_UNLOADED_TIME = 0.1
 """Least unloaded time [s] of a plate that is zeroed."""
+CHUNK_SAMPLES = 100_000
+"""Samples processed together, to bound memory."""
 SIDES = ("left", "right")
 LOADS = ("plate_force", "plate_center_of_pressure", "plate_free_moment")
 
@@ -152,8 +154,13 @@ def assign_plates(recording: Recording) -> Recording:
     shape = (len(times), 2, 3)
     force, moment_about_origin, free_moment = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     height = np.zeros((len(times), 2))
+    increasing = bool((np.diff(times) > 0.0).all())
     for step in assigned:
-        inside = (times >= step.start) & (times <= step.end)
+        inside: Any = (
+            slice(np.searchsorted(times, step.start), np.searchsorted(times, step.end, "right"))
+            if increasing
+            else (times >= step.start) & (times <= step.end)
+        )
         plate, foot = recording.plates.index(step.plate), SIDES.index(step.side)
         load = data["plate_force"].values[inside, plate]
         point = np.nan_to_num(data["plate_center_of_pressure"].values[inside, plate])
@@ -162,7 +169,8 @@ def assign_plates(recording: Recording) -> Recording:
         height[inside, foot] = point[:, 2]
         if "plate_free_moment" in data:
             free_moment[inside, foot] += data["plate_free_moment"].values[inside, plate]
-    center, moment = _center_of_pressure(force, moment_about_origin + free_moment, height)
+    moment_about_origin += free_moment
+    center, moment = _center_of_pressure(force, moment_about_origin, height)
     added = with_layout({"ground_reaction_force": force, "center_of_pressure": center, "free_moment": moment})
     shown = "; ".join(
         f"{step.plate}: {step.side} foot at {step.start:.2f} to {step.end:.2f} s" for step in assigned[:12]
@@ -244,9 +252,12 @@ def _distances(recording: Recording, points: Array, times: Array) -> Array:
     frames = np.clip(np.searchsorted(recording.data["time"].values, times - 1e-9), 0, recording.frames - 1)
     markers, labels = recording.data["marker_position"].values, recording.markers
     for foot, side in enumerate(SIDES):
-        ends = [mean_position(markers, group)[frames] for group in find_foot_markers(labels, side) if group]
+        ends = [mean_position(markers, group) for group in find_foot_markers(labels, side) if group]
         if ends:
-            out[foot] = _distance_to_segment(points, ends[0][:, None], ends[-1][:, None])
+            for start in range(0, len(points), CHUNK_SAMPLES):
+                part = slice(start, start + CHUNK_SAMPLES)
+                heel, toe = (end[frames[part]][:, None] for end in (ends[0], ends[-1]))
+                out[foot, part] = _distance_to_segment(points[part], heel, toe)
     return out
 
 

@@ -9,6 +9,7 @@ where the toe moves on backward after foot off.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,7 +49,8 @@ def gait_events(recording: Recording, source: str = "auto") -> tuple[Event, ...]
     markers = events_from_markers(recording) if source != "plates" else ()
     if source == "plates" and "plate_force" not in recording.data:
         raise SettingsError('The recording has no plates. Use source="markers".')
-    kept = [event for event in markers if not any(_same(event, other) for other in plates)]
+    measured = {kind: [event.time for event in plates if event[1:] == kind] for kind in {event[1:] for event in plates}}
+    kept = [event for event in markers if not _is_near(event.time, measured.get(event[1:], []))]
     return tuple(sorted([*plates, *kept]))
 
 
@@ -153,6 +155,7 @@ def _peaks(along: Array, rate: float) -> list[int]:
     return frames
 
 
-def _same(event: Event, other: Event) -> bool:
-    near = abs(event.time - other.time) < MIN_STRIDE_TIME / 2
-    return near and (event.label, event.context) == (other.label, other.context)
+def _is_near(time: float, others: Sequence[float]) -> bool:
+    """Return whether one of other times [s], in order, is that of the same event."""
+    after = bisect_left(others, time)
+    return any(abs(time - other) < MIN_STRIDE_TIME / 2 for other in others[max(0, after - 1) : after + 1])
