@@ -40,7 +40,7 @@ def test_energy_is_read_with_everything_it_was_computed_from(analyzed, tmp_path)
 def test_earlier_stages_are_read_as_their_own_types(analyzed, tmp_path):
     for name in ("motion", "torques"):
         stage = analyzed.energy.torques if name == "torques" else analyzed.energy.torques.motion
-        write_stage(stage, tmp_path / "s.nc")
+        write_stage(stage, tmp_path / "s.nc", overwrite=True)
         assert type(read_stage(tmp_path / "s.nc")) is type(stage)
 
 

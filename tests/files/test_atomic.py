@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.files import atomic
+from borelli.files import atomic, netcdf_writer
 from borelli.files.atomic import atomic_path, check_output, remove_stale_temporaries, write_atomic
 from borelli.files.inputs import protect_inputs
 from borelli.files.netcdf_writer import write_netcdf
@@ -112,6 +112,22 @@ def test_only_regular_files_are_replaced(tmp_path):
         check_output(tmp_path / "nowhere" / "x.txt")
 
 
+def test_file_is_refused_before_it_is_computed(tmp_path):
+    (tmp_path / "x.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="The file exists"), atomic_path(tmp_path / "x.txt"):
+        pytest.fail("the block runs")
+
+
+def test_input_that_gets_the_name_of_the_output_is_kept(tmp_path):
+    source, target = tmp_path / "source.txt", tmp_path / "x.txt"
+    source.write_text("measured")
+    with pytest.raises(SettingsError, match="input file"), atomic_path(target, overwrite=True, inputs=[source]) as path:
+        path.write_text("computed")
+        source.rename(target)
+        source.symlink_to(target)
+    assert target.read_text() == "measured"
+
+
 def test_interrupted_write_keeps_the_old_file(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("old")
@@ -170,7 +186,12 @@ def write_plot(path):
 def write_dataset(path):
     import xarray
 
-    data = xarray.Dataset({"value": ("time", np.random.default_rng(0).random(200_000))}, attrs={"text": "x" * 60_000})
+    names = [f"name {k}" for k in range(50)]
+    values = {
+        "value": ("time", np.random.default_rng(0).random(200_000)),
+        **{f"v{k}": ("name", names) for k in range(9)},
+    }
+    data = xarray.Dataset(values, {"name": names}, {"text": "x" * 60_000})
     write_netcdf(path, {"/": data, "again": data})
 
 
@@ -191,7 +212,15 @@ def test_full_disk_is_one_sentence_and_no_file(tmp_path, write, name, size):
 
 
 @pytest.mark.parametrize("size", [10_000, 70_000, 100_000, 500_000, 1_700_000, 2_000_000, 3_000_000])
-def test_netcdf_on_a_full_disk(tmp_path, size):
+def test_netcdf_on_a_full_disk(tmp_path, monkeypatch, size):
+    """HDF5 reads again what it has written; were that lost, it would crash or report a damaged file."""
+    errors, original = [], netcdf_writer._DelayedErrors.__exit__
+
+    def leave(file, *error):
+        errors.append(error[0])
+        original(file, *error)
+
+    monkeypatch.setattr(netcdf_writer._DelayedErrors, "__exit__", leave)
     with full_disk(size), pytest.raises(FileFormatError, match=r"x.nc: .*File too large"):
         write_dataset(tmp_path / "x.nc")
-    assert content(tmp_path) == {}
+    assert content(tmp_path) == {} and errors == [None]

@@ -10,17 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 import borelli as bo
+from borelli.export.uncertainty_files import UNCERTAINTY_FILES
 from borelli.files.atomic import PREFIX
 from borelli.pipeline.analyze import FIT_FILES, TRIAL_FILES
-from borelli.scenes.scene_files import scene_to_text, write_scene
+from borelli.scenes.scene_files import scene_to_text
 
 TRIAL = [f"out/{name}" for name in TRIAL_FILES]
 FIT = [f"out/{name}" for name in FIT_FILES]
 SEVERAL = [f"out/{trial}/{name}" for trial in ("walk", "again") for name in TRIAL_FILES]
-UNCERTAINTY = [
-    f"out/{name}"
-    for name in ("uncertainty.nc", "coordinates_uncertainty.csv", "moments_uncertainty.csv", "powers_uncertainty.csv")
-]
+UNCERTAINTY = [f"out/{name}" for name in UNCERTAINTY_FILES]
 REPORTS = ("report.html", "out.html")
 """Files that contain run times or the date, which differ from run to run."""
 CHANGING = {"runtime_s": None, "reused_stages": None}
@@ -87,14 +85,15 @@ COMMANDS = {
 def make_inputs(folder):
     """Write the input files of all commands."""
     folder.mkdir()
-    walk = bo.synthetic_recording("walk").recording
+    synthetic = bo.synthetic_recording("walk")
+    walk = synthetic.recording
     short = bo.clean(walk, cutoff=None, start=1.0, end=1.8)
     for name in ("walk.c3d", "again.c3d", "walk.trc", "walk.mot"):
         bo.write_recording(short, folder / name)
-    bo.write_recording(bo.clean(walk, cutoff=None, start=2.0, end=2.3), folder / "static.trc")
-    fit = bo.fit_model(bo.human(mass=68.0, height=1.72), short)
-    bo.write_model(fit.model, folder / "model.toml")
-    motion = bo.inverse_kinematics(fit.model, short)
+    standing = bo.recording.crop(bo.synthetic_recording("jump").recording, end=0.2)
+    bo.write_recording(standing, folder / "static.trc")
+    bo.write_model(synthetic.model, folder / "model.toml")
+    motion = bo.inverse_kinematics(synthetic.model, short)
     torques = bo.inverse_dynamics(motion)
     for name, stage in (("motion", motion), ("torques", torques), ("energy", bo.compute_energy(torques))):
         bo.write_stage(stage, folder / f"{name}.nc")
@@ -105,7 +104,6 @@ def make_inputs(folder):
         text[: text.index("[model]")].replace("\nname =", '\nmodel = "arm.toml"\nname =', 1)
     )
     assert bo.read_scene(folder / "scene.toml").model == scene.model
-    write_scene(scene, folder / "unrelated.toml")
     return folder
 
 

@@ -196,7 +196,7 @@ def test_summary_contains_uncertainty_and_its_method(analyzed, repeated):
     assert analyzed.summary["uncertainty"] == {} and analyzed.summary["monte_carlo"] is None
 
 
-def test_second_run_reads_the_uncertainty_from_its_file(repeated, quick):
+def test_second_run_reads_the_uncertainty_from_its_file(repeated, tmp_path, quick):
     found, _, _ = repeated
     data = xarray.open_dataset(found.folder / "uncertainty.nc", group="torques", engine="h5netcdf", decode_times=False)
     assert data["torque_sd"].dims == ("time", "coordinate") and data["torque_sd"].attrs["units"] == "N m or N"
@@ -204,9 +204,9 @@ def test_second_run_reads_the_uncertainty_from_its_file(repeated, quick):
     columns = head.split(",")
     assert columns[0] == "time_s" and {f"knee_angle_r_moment_{suffix}" for suffix in SUFFIXES} <= set(columns)
     assert len(rows) == data.sizes["time"] and all(len(row.split(",")) == len(columns) for row in rows)
-    again = analyze(
-        [found.folder.parent / "walk.nc"], found.folder, AnalysisSettings(monte_carlo=3, marker_noise=2e-3)
-    )[0]
+    shutil.copytree(found.folder, tmp_path / "out")
+    settings = AnalysisSettings(monte_carlo=3, marker_noise=2e-3)
+    again = analyze([found.folder.parent / "walk.nc"], tmp_path / "out", settings)[0]
     assert again.reused_stages[-1] == "uncertainty"
     for group, one in found.uncertainty.groups.items():
         assert one.equals(again.uncertainty.groups[group])

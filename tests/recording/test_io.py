@@ -26,7 +26,7 @@ from .walker import real
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_markers_survive_every_format_with_markers(recording, tmp_path):
     for ending in (".trc", ".csv", ".nc", ".c3d"):
-        write_recording(recording, tmp_path / f"x{ending}")
+        write_recording(recording, tmp_path / f"x{ending}", overwrite=True)
         up = {".nc": {}, ".trc": {"up": "+Y"}}.get(ending, {"up": recording.data.attrs["file_up"]})
         back = read_recording(tmp_path / f"x{ending}", **up)
         prefix = f"{back.subject['prefix']}:" if "prefix" in back.subject else ""
@@ -146,7 +146,7 @@ def test_every_file_of_the_data_is_read_or_refused_with_a_reason():
 def test_complete_recordings_survive_csv_and_netcdf(name, tmp_path):
     recording = read_recording(real(name))
     for ending in (".csv", ".nc"):
-        write_recording(recording, tmp_path / f"x{ending}")
+        write_recording(recording, tmp_path / f"x{ending}", overwrite=True)
         back = read_recording(tmp_path / f"x{ending}")
         assert back.data.equals(recording.data), ending
     assert back.notes == recording.notes

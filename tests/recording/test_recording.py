@@ -110,7 +110,7 @@ def test_other_files_are_refused_as_netcdf_recordings(tmp_path):
         read_netcdf(tmp_path / "text.nc")
     with pytest.raises(FileFormatError, match="does not exist"):
         read_netcdf(tmp_path / "none.nc")
-    with pytest.raises(FileFormatError, match="cannot be written"):
+    with pytest.raises(SettingsError, match="does not exist"):
         small().to_netcdf(tmp_path / "nowhere" / "walk.nc")
 
 

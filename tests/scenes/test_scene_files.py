@@ -40,7 +40,7 @@ durations = st.floats(1e-3, 1e3)
 @pytest.mark.parametrize("name", GALLERY)
 def test_gallery_is_restored_exactly(name, tmp_path):
     scene = gallery_scene(name)
-    write_scene(scene, tmp_path / "x.toml")
+    write_scene(scene, tmp_path / "x.toml", overwrite=True)
     again = read_scene(tmp_path / "x.toml")
     assert again == scene
     assert scene_to_text(again) == scene_to_text(scene)

@@ -16,6 +16,9 @@ from borelli.files.netcdf import copy_content, stamp_checksum
 if TYPE_CHECKING:
     from xarray import Dataset
 
+MAX_KEPT_BYTES = 1_000_000
+"""Size of pieces that HDF5 may read again; its own structures have less than 1 kB."""
+
 
 def write_netcdf(
     path: AnyPath,
@@ -84,12 +87,14 @@ def add_groups(
 class _DelayedErrors(io.FileIO):
     """File that accepts everything after an error of writing, and raises the error at the end of its block.
 
-    HDF5 cannot close a file that it cannot write: it leaves the file open and crashes when the program ends.
+    HDF5 cannot close a file that it cannot write: it leaves the file open and crashes when the program ends. It also
+    reads what it has written, but not large arrays, so that small pieces written after the error are kept in memory.
     """
 
     def __init__(self, path: Path, mode: str) -> None:
         super().__init__(path, mode)
         self._error: OSError | None = None
+        self._kept: list[tuple[int, bytes]] = []
         self._end = super().seek(0, os.SEEK_END)
 
     def __exit__(self, *error: Any) -> None:
@@ -98,14 +103,30 @@ class _DelayedErrors(io.FileIO):
             raise self._error  # also instead of what HDF5 made of it
 
     def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
-        size, self._end = len(rest), max(self._end, self.tell() + len(rest))
+        content, start = memoryview(data).cast("B"), self.tell()
+        self._end = max(self._end, start + len(content))
+        rest = content
         try:
             while rest and self._error is None:
                 rest = rest[super().write(rest) or 0 :]
         except OSError as error:
             self._error = error
-        return size
+        if self._error is not None and len(content) <= MAX_KEPT_BYTES:
+            self._kept.append((start, bytes(content)))
+        return len(content)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, with zeros and the kept pieces where the file has nothing."""
+        content, start = memoryview(buffer).cast("B"), self.tell()
+        size = super().readinto(content) or 0
+        if self._error is None:
+            return size
+        content[size:] = bytes(len(content) - size)
+        for position, piece in self._kept:
+            first, last = max(position, start), min(position + len(piece), start + len(content))
+            if first < last:
+                content[first - start : last - start] = piece[first - position : last - position]
+        return len(content)
 
     def truncate(self, size: int | None = None) -> int:
         self._end = self.tell() if size is None else size

@@ -50,7 +50,7 @@ def wrote(model, tmp_path):
     """A written model as MuJoCo loads it, as borelli reads it, and the notes."""
     mujoco = engine()
     path = tmp_path / "written.xml"
-    notes = write_mjcf(model, path)
+    notes = write_mjcf(model, path, overwrite=True)
     return mujoco.MjModel.from_xml_path(str(path)), read_mjcf(path), notes
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from borelli.errors import BorelliError, FileFormatError, ModelError
+from borelli.errors import BorelliError, FileFormatError, ModelError, SettingsError
 from borelli.files.text import MAX_BYTES, format_toml, from_table, parse_toml, to_table
 from borelli.model import (
     Body,
@@ -173,7 +173,7 @@ def test_round_trip_is_exact(model: Model) -> None:
 @pytest.mark.parametrize("markers", list_marker_sets())
 def test_human_round_trips_through_a_file(tmp_path, markers: str) -> None:
     model = human(mass=61.3, height=1.63, sex="female", markers=markers)
-    write_model(model, tmp_path / "human.toml")
+    write_model(model, tmp_path / "human.toml", overwrite=True)
     assert read_model(tmp_path / "human.toml") == model
     assert [path.name for path in tmp_path.iterdir()] == ["human.toml"]
     assert (tmp_path / "human.toml").stat().st_mode & stat.S_IRUSR
@@ -291,7 +291,7 @@ def test_unreadable_files_are_refused(tmp_path) -> None:
         read_model(tmp_path / "binary")
     with pytest.raises(FileFormatError, match="missing: The file does not exist"):
         read_model(tmp_path / "missing")
-    with pytest.raises(FileFormatError, match="cannot be written"):
+    with pytest.raises(SettingsError, match="does not exist"):
         write_model(human(), tmp_path / "nowhere" / "model.toml")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_BYTES + 1)
@@ -304,6 +304,6 @@ def test_failed_write_leaves_the_old_file(tmp_path) -> None:
     write_model(human(), path)
     before = path.read_text()
     with pytest.raises(TypeError):
-        write_model(Model("m", (Body("a", None),)), path)  # type: ignore[arg-type]
+        write_model(Model("m", (Body("a", None),)), path, overwrite=True)  # type: ignore[arg-type]
     assert path.read_text() == before
     assert [p.name for p in tmp_path.iterdir()] == ["model.toml"]

@@ -167,7 +167,7 @@ def same(one: Model, other: Model, tolerance: float = 1e-9) -> None:
 )
 @given(models())
 def test_written_files_restore_the_model(tmp_path, model: Model) -> None:
-    notes = write_osim(model, tmp_path / "a.osim")
+    notes = write_osim(model, tmp_path / "a.osim", overwrite=True)
     back = read_osim(tmp_path / "a.osim")
     same(model, back)
     assert all("because OpenSim does not allow them" in note for note in notes)
@@ -186,7 +186,7 @@ def test_written_files_restore_the_model(tmp_path, model: Model) -> None:
 @pytest.mark.parametrize("name", ["every_joint.osim", "nested_joints.osim"])
 def test_written_file_restores_the_model(tmp_path, name: str) -> None:
     model = read_osim(HERE / name)
-    write_osim(model, tmp_path / name)
+    write_osim(model, tmp_path / name, overwrite=True)
     back = read_osim(tmp_path / name)
     same(model, back)
     assert [joint.kind for joint in back.joints] == [joint.kind for joint in model.joints]

@@ -163,7 +163,7 @@ def test_paths_that_are_not_regular_files_are_refused(arm, tmp_path):
 @pytest.mark.parametrize("trial", ["02_01", "07_05", "09_06", "87_03"])
 def test_a_motion_written_as_bvh_is_the_same_motion(trial, tmp_path):
     recording = read_amc(real(f"cmu/asfamc/{trial}.amc"))
-    write_bvh(recording, tmp_path / "x.bvh")
+    write_bvh(recording, tmp_path / "x.bvh", overwrite=True)
     back = read_bvh(tmp_path / "x.bvh", units=recording.data.attrs["file_units"])
     np.testing.assert_allclose(back.data["joint_center"], recording.data["joint_center"], atol=1e-9)
 

@@ -114,7 +114,7 @@ def _renumbered(link, order):
 @given(recording=skeletons())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_written_files_are_read_back(recording, tmp_path):
-    write_bvh(recording, tmp_path / "x.bvh")
+    write_bvh(recording, tmp_path / "x.bvh", overwrite=True)
     back = read_bvh(tmp_path / "x.bvh", units=recording.data.attrs["file_units"], up="+Y")
     np.testing.assert_allclose(
         back.data["coordinate_value"], recording.data["coordinate_value"], rtol=1e-10, atol=1e-12

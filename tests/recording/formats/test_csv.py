@@ -108,7 +108,7 @@ def recordings(draw):
 @given(recording=recordings())
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_borelli_csv_keeps_every_bit(recording, tmp_path):
-    write_csv(recording, tmp_path / "x.csv")
+    write_csv(recording, tmp_path / "x.csv", overwrite=True)
     back = read_csv(tmp_path / "x.csv")
     assert back.data.identical(recording.data)
     assert back.subject == recording.subject

@@ -83,7 +83,7 @@ def tables(draw):
 def test_written_files_are_read_back(recording, ending, tmp_path):
     if ending == ".sto" and {"coordinate_value", "plate_force"} <= set(recording.data):
         ending = ".mot"
-    write_table(recording, tmp_path / f"x{ending}")
+    write_table(recording, tmp_path / f"x{ending}", overwrite=True)
     back = read_table(tmp_path / f"x{ending}", up="+Y")
     assert set(back.data.data_vars) == set(recording.data.data_vars)
     for name in recording.data.data_vars:
@@ -221,9 +221,9 @@ def test_variables_that_do_not_fit_into_one_table_are_refused(tmp_path):
         times,
     )
     with pytest.raises(SettingsError, match="different times"):
-        write_table(Recording(both), tmp_path / "x.mot")
+        write_table(Recording(both), tmp_path / "x.mot", overwrite=True)
     with pytest.raises(SettingsError, match="do not fit into one table"):
-        write_table(Recording(both), tmp_path / "x.mot", variables=["coordinate_value", "column_value"])
+        write_table(Recording(both), tmp_path / "x.mot", variables=["coordinate_value", "column_value"], overwrite=True)
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")
     assert not list(tmp_path.iterdir())

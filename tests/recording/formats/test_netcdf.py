@@ -16,7 +16,7 @@ def path(tmp_path):
     """Return the path of a written recording of four frames."""
     variables = {"marker_position": np.ones((4, 2, 3)), "event_time": [0.01, 0.02]}
     labels = {"marker": ["A", "B"], "event": [0, 1], "event_label": ["on", "off"], "event_context": ["Left", "Left"]}
-    Recording(make_dataset(variables, labels, rate=100.0), "x").to_netcdf(tmp_path / "x.nc")
+    Recording(make_dataset(variables, labels, rate=100.0), "x").to_netcdf(tmp_path / "x.nc", overwrite=True)
     return tmp_path / "x.nc"
 
 

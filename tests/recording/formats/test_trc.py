@@ -70,7 +70,7 @@ def test_markers_of_other_formats_are_written_with_y_up_as_opensim_wants_them(tm
     data = make_dataset(
         {"marker_position": np.array([[[1.0, 2.0, 3.0]]])}, {"marker": ["A"]}, rate=100.0, file_units="mm", file_up="+Z"
     )
-    write_trc(Recording(data, format="C3D"), tmp_path / "x.trc")
+    write_trc(Recording(data, format="C3D"), tmp_path / "x.trc", overwrite=True)
     assert "1000\t3000\t-2000" in (tmp_path / "x.trc").read_text()
     assert np.allclose(read_trc(tmp_path / "x.trc").data["marker_position"], data["marker_position"])
 
@@ -79,7 +79,7 @@ def test_markers_of_other_formats_are_written_with_y_up_as_opensim_wants_them(tm
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_written_files_are_read_back(recording, tmp_path):
     attrs = recording.data.attrs
-    write_trc(replace(recording, format="TRC"), tmp_path / "x.trc")
+    write_trc(replace(recording, format="TRC"), tmp_path / "x.trc", overwrite=True)
     back = read_trc(tmp_path / "x.trc", up=attrs["file_up"])
     np.testing.assert_allclose(back.data["marker_position"], recording.data["marker_position"], rtol=1e-11, atol=1e-14)
     np.testing.assert_array_equal(back.data["time"], recording.data["time"])
