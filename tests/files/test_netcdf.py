@@ -122,6 +122,19 @@ def test_structure_is_bounded(path, edit, message):
         open_netcdf(path)
 
 
+@pytest.mark.parametrize("length", [0, 1, 2**64 - 8, 2**64 - 1, 5000])
+def test_strings_with_wrong_lengths_are_refused(path, length):
+    """HDF5 2.0 never returns from reading a heap whose free space, of index 0, has the length 0."""
+    content = bytearray(unstamped(path.read_bytes()))
+    place = content.index(b"GCOL") + 16
+    while content[place : place + 2] != b"\0\0":
+        place += 16 + -(-int.from_bytes(content[place + 8 : place + 16], "little") // 8) * 8
+    content[place + 8 : place + 16] = length.to_bytes(8, "little")
+    path.write_bytes(stamped(bytes(content)))
+    with pytest.raises(FileFormatError, match="strings have wrong lengths"):
+        open_netcdf(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

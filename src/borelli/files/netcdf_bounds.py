@@ -7,6 +7,8 @@ numbers and strings, stored in the file itself without compression.
 from __future__ import annotations
 
 import math
+import mmap
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,12 @@ STRING_MEMORY = 64
 """Memory [bytes] of a string besides its characters, which take 5 bytes each: once as they are, once as an array."""
 STRING_REFERENCE = np.dtype([("length", "<u4"), ("address", "V12")])
 """Element of a string array in the file: a length and an address in a heap."""
+HEAP = b"GCOL\x01"
+"""First bytes of a heap of strings (global heap collection), before three of padding and its size."""
+HEAP_HEADER = 16
+"""Bytes before the objects of a heap, and before the content of each object."""
+HEAP_OBJECT = struct.Struct("<H6xQ")
+"""Index and length of an object."""
 REMEDY = "Copy the file again, or create it again."
 
 
@@ -42,8 +50,9 @@ def check_structure(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the root attributes and the groups of a file; raise `FileFormatError` if its structure is not bounded."""
     import h5py
 
+    budget = _Budget(path, path.stat().st_size)
+    _check_string_heaps(budget)
     with h5py.File(path, "r") as file:
-        budget = _Budget(path, path.stat().st_size)
         _check_attributes(file, budget)
         groups = []
         for name, item in _items(file, budget):
@@ -81,6 +90,24 @@ class _Budget:
     def refuse(self, problem: str) -> NoReturn:
         """Raise `FileFormatError`."""
         raise FileFormatError(self.path, f"{problem} {REMEDY}")
+
+
+def _check_string_heaps(budget: _Budget) -> None:
+    """Refuse strings whose sizes exceed their heap: HDF5 2.0 loops forever over sizes that are zero or overflow."""
+    with budget.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(HEAP)
+        while start >= 0:
+            size = int.from_bytes(content[start + 8 : start + HEAP_HEADER], "little")
+            place, end = start + HEAP_HEADER, start + size
+            sound = HEAP_HEADER <= size <= len(content) - start
+            while sound and place + HEAP_HEADER <= end:
+                index, length = HEAP_OBJECT.unpack_from(content, place)
+                # the object of index 0 is free space, whose length includes its header
+                place += HEAP_HEADER + -(-length // 8) * 8 if index else length
+                sound = place <= end and (index > 0 or length >= HEAP_HEADER)
+            if not sound:
+                budget.refuse("The file is damaged: its strings have wrong lengths.")
+            start = content.find(HEAP, start + 1)  # heaps may be hidden in the strings of others
 
 
 def _items(group: h5py.Group, budget: _Budget) -> Iterator[tuple[str, Any]]:
