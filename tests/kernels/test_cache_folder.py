@@ -9,6 +9,7 @@ import pytest
 from borelli.errors import BorelliError
 from borelli.kernels import cache_folder
 from borelli.kernels.cache_folder import MAX_UNUSED_DAYS, cache_root, code_folder, private_folder, remove_unused
+from borelli.kernels.machine_code import read_code, write_code
 
 POSIX = pytest.mark.skipif(not cache_folder.PERMISSIONS_CHECKED, reason="permissions are not checked on Windows")
 ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change owners")
@@ -56,6 +57,18 @@ def test_without_a_home_the_folder_is_temporary_and_private(monkeypatch):
     monkeypatch.setenv("HOME", "relative")
     folder = code_folder()
     assert folder.is_absolute() and stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_without_any_folder_nothing_is_saved(monkeypatch, capsys):
+    def no_space(prefix):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache_folder.tempfile, "mkdtemp", no_space)
+    path = cache_folder._temporary_folder.__wrapped__() / "module" / "kernel.code"
+    assert "temporary folder: It cannot be created (No space left on device)" in capsys.readouterr().err
+    assert read_code(path, b"key") is None
+    with pytest.raises(OSError, match="Not a directory"):
+        write_code(path, b"key", b"content")
 
 
 @POSIX

@@ -155,7 +155,6 @@ def test_processes_compile_at_the_same_time_and_a_planted_pickle_is_not_loaded(s
         assert finish(process)[0] == RESULT
     (file,) = cache.rglob("*.*")
     assert file.suffix == ".code"
-    assert finish(start(cache)) == (RESULT, 1, [])
     file.write_bytes(pickle.dumps(Bomb(fired)))
     result, hits, lines = finish(start(cache))
     assert (result, hits, len(lines)) == (RESULT, 0, 1) and str(file) in lines[0]
@@ -163,6 +162,7 @@ def test_processes_compile_at_the_same_time_and_a_planted_pickle_is_not_loaded(s
     assert finish(start(cache)) == (RESULT, 1, [])
 
 
+@pytest.mark.slow
 def test_working_folder_is_not_a_cache(start, tmp_path):
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()

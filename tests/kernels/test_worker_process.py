@@ -32,11 +32,12 @@ def ends(process):
 def test_worker_ends_when_its_parent_is_killed(tmp_path):
     program = (
         "import time\n"
-        "from borelli.kernels.compile_cache import all_tasks, start_task\n"
+        "from signal import pause\n"
+        "from borelli.kernels.compile_cache import CompileTask, start_task\n"
         "from borelli.kernels.worker_process import start_worker\n"
-        "compiling = start_task(all_tasks()[0])\n"
-        "waiting = start_worker('import time; time.sleep(600)', {})\n"
-        "print(compiling.pid, waiting.pid, flush=True)\n"
+        "compiling = start_task(CompileTask('wait', pause, 0))\n"
+        "busy = start_worker('\\nwhile True: pass', {})\n"
+        "print(compiling.pid, busy.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)
