@@ -37,8 +37,8 @@ ID_METHODS = ("newton-euler", "stepped")
 IK_METHODS = ("framewise", "framewise", "smoothed", "marker-driven")
 
 
-def commands(number, path, folder):
-    """Yield the commands for a file, each of which may need the output of those before it."""
+def commands(number, path, folder, deep):
+    """Yield the commands for a file, each of which may need the output of those before it; with `deep` all of them."""
     target = CLEAN_TO[number % len(CLEAN_TO)]
     json_too = ["--json"] if number % 2 else []
     yield ["info", path, "--json"]
@@ -47,6 +47,8 @@ def commands(number, path, folder):
     yield ["clean", path, folder / f"clean.{target}", *json_too]
     yield ["convert", path, folder / f"other.{target}", *json_too]
     yield ["simulate", path, *json_too]
+    if not deep:
+        return
     ik_method, id_method = IK_METHODS[number % len(IK_METHODS)], ID_METHODS[number // 4 % len(ID_METHODS)]
     methods = ["--ik-method", ik_method, "--id-method", id_method]
     yield ["analyze", path, "-o", folder / "analysis", *methods, *json_too]
@@ -119,7 +121,7 @@ def _judge_json(arguments, code, printed):
     return ""
 
 
-def check_file(number, folder):
+def check_file(number, folder, deep):
     """Run all commands on the file of a number; return [(command, exit code, failure)] and its description."""
     from .odd_content import write_odd
 
@@ -129,7 +131,7 @@ def check_file(number, folder):
     shutil.copy(folder / "walk.toml", place)
     path, described = write_odd(number, place)
     outcomes = []
-    for arguments in commands(number, path, place):
+    for arguments in commands(number, path, place, deep):
         begun = time.process_time()
         code, printed, errors, failure = run(arguments)
         failure = judge(arguments, code, printed, errors, failure)
@@ -137,8 +139,8 @@ def check_file(number, folder):
     return outcomes, described
 
 
-def work(start, count, step):
-    """Check files and print one line of JSON for each."""
+def work(start, count, step, every):
+    """Check every `step`-th file, and print one line of JSON for each; every `every`-th goes through all commands."""
     from borelli.kernels.compile_cache import compile_kernels, missing_tasks
     from borelli.model.io import write_model
     from borelli.synthetic.recordings import synthetic_recording
@@ -152,8 +154,8 @@ def work(start, count, step):
     run(["info", "missing"])  # imports are done before memory is measured
     warnings.simplefilter("error")
     limit_memory()
-    for number in range(start, start + count, step):
-        outcomes, described = check_file(number, folder)
+    for index, number in enumerate(range(start, start + count, step)):
+        outcomes, described = check_file(number, folder, deep=index % every == 0)
         print(json.dumps([number, described, outcomes]), flush=True)
 
 
@@ -169,22 +171,24 @@ def limit_memory():
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
 
-def campaign(count, start=0, workers=1):
-    """What became of `count` files: outcomes by command, and failures."""
+def campaign(count, start=0, workers=1, step=1, every=1):
+    """What became of `count` files, `step` apart: outcomes by command, and failures."""
     total = {"files": 0, "runs": Counter(), "failed": [], "slowest": (0.0, ""), "work": Counter()}
     begun = time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda first: _collect(total, first, workers, start + count), range(start, start + workers)))
+        firsts = [start + step * k for k in range(workers)]
+        list(pool.map(lambda first: _collect(total, first, step * workers, start + step * count, every), firsts))
     total["seconds"] = time.perf_counter() - begun
     return total
 
 
 @contextlib.contextmanager
-def _worker(start, count, step):
+def _worker(start, count, step, every):
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "errors").open("w+") as errors:
         paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "tests.hostile.odd_campaign", "work", str(start), str(count), str(step)]
+        numbers = map(str, (start, count, step, every))
+        command = [sys.executable, "-m", "tests.hostile.odd_campaign", "work", *numbers]
         process = subprocess.Popen(
             command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=errors
         )
@@ -196,10 +200,10 @@ def _worker(start, count, step):
             process.communicate()
 
 
-def _collect(total, following, step, end):
+def _collect(total, following, step, end, every):
     """Add the outcomes of every `step`-th file to the total; go on in another process after a file that ended one."""
     while following < end and len(total["failed"]) < MAX_FAILURES:
-        with _worker(following, end - following, step) as process:
+        with _worker(following, end - following, step, every) as process:
             for text in process.stdout:
                 number, described, outcomes = json.loads(text)
                 following = number + step
@@ -248,7 +252,7 @@ def show(number):
     print(path, described)
     signal.signal(signal.SIGPROF, _too_slow)
     warnings.simplefilter("error")
-    for arguments in commands(number, path, folder):
+    for arguments in commands(number, path, folder, deep=True):
         code, printed, errors, failure = run(arguments)
         print(*arguments, f"\n    exit code {code}", failure, judge(arguments, code, printed, errors, failure))
         print("\n".join(f"    {text[:200]}" for text in (printed + errors).splitlines()[:30]))

@@ -21,6 +21,10 @@ INK, GRID = "#2b2f36", "#e3e5e8"
 ORANGE, BLUE, GREEN, RED, VIOLET, OLIVE = "#d9822b", "#3f6fae", "#3a8f7d", "#c0506a", "#7b5ea7", "#7d9440"
 LINES = (ORANGE, BLUE, GREEN, RED, VIOLET, OLIVE)
 """Colors of lines, in this order."""
+MAX_LABEL_LENGTH = 24
+"""Characters of a name in a plot; longer ones leave no room for the data."""
+END_OF_FONT = 0x0500
+"""Code point after Latin, Greek and Cyrillic, which matplotlib's own font has; it warns of characters it lacks."""
 
 
 def style_axes(axes: Any) -> None:
@@ -45,12 +49,18 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, overwrite: bool = 
         temporary.write_bytes(content.getbuffer())
 
 
+def plot_name(name: str) -> str:
+    """Return a name as a label: shortened, without characters that the font lacks or that start a formula."""
+    shown = "".join(c if c.isprintable() and ord(c) < END_OF_FONT else "?" for c in name[:MAX_LABEL_LENGTH])
+    return shown.replace("$", r"\$") + ("..." if len(name) > MAX_LABEL_LENGTH else "")
+
+
 def draw_columns(axes: Axes, variable: DataArray, count: int, values: Any = None) -> None:
     """Draw the columns (time, names) with the largest range; `values` replaces those of the variable."""
     table = np.asarray(variable.values if values is None else values, float)
     finite = np.where(np.isfinite(table), table, np.nan)
     with np.errstate(all="ignore"):
         extent = np.nan_to_num(np.fmax.reduce(finite) - np.fmin.reduce(finite))
-    names = variable[variable.dims[1]].values
+    names = [plot_name(str(name)) for name in variable[variable.dims[1]].values]
     for k, index in enumerate(np.argsort(-extent, kind="stable")[:count]):
-        axes.plot(variable["time"].values, table[:, index], color=LINES[k % len(LINES)], label=str(names[index]))
+        axes.plot(variable["time"].values, table[:, index], color=LINES[k % len(LINES)], label=names[index])

@@ -11,7 +11,7 @@ import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.files.atomic import check_output
-from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, save_figure, style_axes
+from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, plot_name, save_figure, style_axes
 from borelli.view.recording_plots import recording_figure
 from borelli.view.results import dataset_model, handler
 
@@ -258,10 +258,10 @@ def _model_figure(model: Model, lines: int) -> Figure:
     """Return bars of body masses, and the range of motion of rotational coordinates."""
     coordinates = [c for c in model.coordinates if c.rotational and np.isfinite([c.lower, c.upper]).all()]
     figure, (left, right) = _bar_figure(max(len(model.bodies), len(coordinates)))
-    _bars(left, [body.name for body in model.bodies], [body.mass for body in model.bodies], "body mass [kg]")
+    _bars(left, [plot_name(body.name) for body in model.bodies], [body.mass for body in model.bodies], "body mass [kg]")
     low, high = (np.degrees([getattr(c, end) for c in coordinates]) for end in ("lower", "upper"))
-    _bars(right, [c.name for c in coordinates], high - low, "range of motion [deg]", left=low)
-    left.set_title(f"{model.name}: {model.mass:.4g} kg", fontsize=8, color=INK)
+    _bars(right, [plot_name(c.name) for c in coordinates], high - low, "range of motion [deg]", left=low)
+    left.set_title(f"{plot_name(model.name)}: {model.mass:.4g} kg", fontsize=8, color=INK)
     return figure
 
 

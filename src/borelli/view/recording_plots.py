@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.view.plot_style import INK, LINES, RED, draw_columns
+from borelli.view.plot_style import INK, LINES, RED, draw_columns, plot_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def recording_figure(recording: Recording, lines: int = 6) -> Figure:
 
 def _title(recording: Recording) -> str:
     attrs = recording.data.attrs
-    parts = [recording.name, recording.format]
+    parts = [plot_name(recording.name), recording.format]
     if recording.frames:
         parts.append(f"{recording.frames} frames at {recording.rate:g} Hz")
     if "file_units" in attrs:
@@ -132,7 +132,7 @@ def _paths(axes: Axes, points: Array, across: int, along: int) -> None:
 def _forces(axes: Axes, recording: Recording) -> None:
     time, force = recording.data["analog_time"].values, recording.data["plate_force"].values
     for k, name in enumerate(recording.plates):
-        axes.plot(time, force[:, k, 2], color=LINES[k % len(LINES)], linewidth=1.0, label=name)
+        axes.plot(time, force[:, k, 2], color=LINES[k % len(LINES)], linewidth=1.0, label=plot_name(name))
     axes.set_ylabel("vertical force [N]")
     for event in recording.events:
         axes.axvline(event.time, color=INK, linewidth=0.6, linestyle=":")
@@ -157,7 +157,7 @@ def _raster(axes: Axes, recording: Recording) -> None:
     gaps = f"red: missing, {100.0 * missing.mean():.1f} % of all samples" if missing.any() else "visible in all frames"
     axes.set_title(f"{missing.shape[1]} markers; {gaps}", fontsize=8, loc="left", color=INK)
     if missing.any() and missing.shape[1] <= MAX_MARKER_NAMES:
-        axes.set_yticks(range(missing.shape[1]), recording.markers, fontsize=5.5)
+        axes.set_yticks(range(missing.shape[1]), [plot_name(name) for name in recording.markers], fontsize=5.5)
     else:
         axes.set_yticks([])
 

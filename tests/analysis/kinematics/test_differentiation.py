@@ -220,3 +220,14 @@ def test_walks_are_extended_as_in_the_stride_before():
     np.testing.assert_array_equal(
         extend_series(known, 80, 10.0, noisy=True, stride_columns=range(4)), extend_series(known, 80, 10.0, noisy=True)
     )
+
+
+def test_frame_rates_far_above_the_cutoff_are_refused():
+    """At 10 kHz, the equations for the ends of a motion are singular to rounding."""
+    model = human()
+    time = np.arange(40) / 1e4
+    coordinates = np.random.default_rng(0).normal(0.0, 1e-3, (len(time), len(model.coordinates)))
+    motion = make_motion(model, coordinates, time, 1e4)
+    with pytest.raises(SettingsError, match=r"6 Hz is not accurate at 10000 Hz\. Resample"):
+        differentiate(motion)
+    assert np.isfinite(differentiate(motion, cutoff=600.0).accelerations).all()

@@ -135,7 +135,13 @@ def differentiate(
         # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
         others = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
         periodic = others if filter == "strides" else ()
-        extended = extend_series(series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic)
+        try:
+            extended = extend_series(series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic)
+        except np.linalg.LinAlgError:  # the equations are singular to rounding
+            raise SettingsError(
+                f"cutoff: A low-pass filter of {cutoff:g} Hz is not accurate at {rate:g} Hz. Resample the recording, "
+                "such as with `borelli clean --rate 250`, or choose a higher cutoff."
+            ) from None
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
