@@ -46,7 +46,14 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
-from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
+from borelli.pipeline.long_trial import (
+    analyze_long_trial,
+    excerpt,
+    is_long,
+    keep_in_file,
+    read_predicted_grf,
+    remove_blocks,
+)
 from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
@@ -333,6 +340,7 @@ def _analyze_trial(
     )  # fmt: skip
     summary |= {**source, "reused_stages": stages.reused}
     write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
+    remove_blocks(folder)
     return Analysis(energy, fitted.fit, predicted, summary, folder, tuple(stages.reused), uncertainty)
 
 

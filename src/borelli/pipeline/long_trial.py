@@ -99,8 +99,12 @@ def analyze_long_trial(
         run = _Run(trial, model, notes, settings, stages, ends, size or BLOCK_FRAMES)
         run.write()
         known = read_stage(stages.folder / "energy.nc")
-    shutil.rmtree(stages.folder / BLOCK_FOLDER, ignore_errors=True)
     return cast("Energy", known)
+
+
+def remove_blocks(folder: Path) -> None:
+    """Remove the recording and the blocks of a finished analysis."""
+    shutil.rmtree(folder / BLOCK_FOLDER, ignore_errors=True)
 
 
 def read_predicted_grf(folder: Path) -> Dataset | None:
