@@ -18,7 +18,7 @@ from borelli.errors import SettingsError
 from borelli.export import stage_files
 from borelli.export.stage_files import read_group, read_stage
 from borelli.pipeline import analyze as pipeline
-from borelli.pipeline import blocks, long_trial
+from borelli.pipeline import blocks, long_trial, trial_decisions
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import analyze, stage_ends
 from borelli.pipeline.blocks import split_frames
@@ -169,8 +169,9 @@ def test_blocks_of_other_settings_are_not_used(walk, model, tmp_path, monkeypatc
 
 def test_memory_does_not_grow_with_the_number_of_blocks(model, tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "MARGIN", 1.0)
+    monkeypatch.setattr(trial_decisions, "SAMPLED_FRAMES", 200)
     peaks = []
-    for frames in (600, 1800):
+    for frames in (600, 1200):
         recording = clean(long_walk(frames, off_plate_every=4), cutoff=None)
         trial = long_trial.keep_in_file(recording, tmp_path / str(frames))
         del recording
@@ -182,7 +183,7 @@ def test_memory_does_not_grow_with_the_number_of_blocks(model, tmp_path, monkeyp
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # coordinates of all frames are kept, 54 numbers each
-    assert peaks[1] < 1.15 * peaks[0] + 8 * 54 * 1200 * 4
+    assert peaks[1] < 1.15 * peaks[0] + 8 * 54 * 600 * 4
 
 
 @pytest.fixture(scope="module")
