@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def walking_subject() -> Model:
 def long_walk(frames: int, *, off_plate_every: int = 20, seed: int = 0) -> Recording:
     """Return the recording of a walk of this many frames; the left foot misses its plate once in so many strides."""
     model = walking_subject()
-    points, force, center, moment = _period(model)
+    points, force, center, moment = _period()
     clock = np.arange(frames) / RATE
     markers = np.empty((frames, MARKERS, 3))
     for block, start in enumerate(range(0, frames, BLOCK)):
@@ -87,8 +88,10 @@ def long_walk(frames: int, *, off_plate_every: int = 20, seed: int = 0) -> Recor
     return Recording(data, "long_walk", subject=subject, metadata={"synthetic": True})
 
 
-def _period(model: Model) -> tuple[Array, Array, Array, Array]:
+@cache
+def _period() -> tuple[Array, Array, Array, Array]:
     """Return markers (samples, 60, 3) of five cycles; force, COP and free moment (samples, 2, 3), left foot first."""
+    model = walking_subject()
     step = 1.0 / (RATE * SAMPLES_PER_FRAME)
     time = np.arange(-PERIOD * SAMPLES_PER_FRAME // CYCLES, (CYCLES + 1) * PERIOD * SAMPLES_PER_FRAME // CYCLES) * step
     walk = walk_coordinates(model, time)

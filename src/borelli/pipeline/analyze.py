@@ -48,6 +48,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
+from borelli.pipeline.blocks import remove_blocks
 from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
 from borelli.pipeline.resume import Progress, StageCache, file_hash, is_damaged_stage, load_if_current, stage_key
 from borelli.pipeline.stages import (
@@ -379,6 +380,7 @@ def _analyze_trial(
     )  # fmt: skip
     summary |= {**source, "reused_stages": stages.reused}
     write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
+    remove_blocks(folder)
     return Analysis(energy, fitted.fit, predicted, summary, folder, tuple(stages.reused), uncertainty)
 
 

@@ -117,12 +117,13 @@ def make_block_folder(folder: Path) -> Path:
 
 
 def remove_blocks(folder: Path) -> None:
-    """Remove the blocks of a finished analysis from its folder of results."""
-    blocks = make_block_folder(folder)
-    for path in blocks.glob("*.nc"):
-        path.unlink()
-    with suppress(OSError):  # other files stay
-        blocks.rmdir()
+    """Remove the blocks of a finished analysis from its folder of results, if it has any."""
+    blocks = folder / BLOCK_FOLDER
+    if blocks.is_dir() and not blocks.is_symlink():
+        for path in blocks.glob("*.nc"):
+            path.unlink()
+        with suppress(OSError):  # other files stay
+            blocks.rmdir()
 
 
 def split_frames(frames: int, rate: float, size: int = BLOCK_FRAMES) -> tuple[Block, ...]:

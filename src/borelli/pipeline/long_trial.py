@@ -43,7 +43,6 @@ from borelli.pipeline.blocks import (
     append_files,
     load_part,
     make_block_folder,
-    remove_blocks,
     split_frames,
 )
 from borelli.pipeline.resume import StageCache
@@ -98,7 +97,6 @@ def analyze_long_trial(
         run = _Run(trial, model, notes, settings, stages, ends, size or BLOCK_FRAMES)
         run.write()
         known = read_stage(stages.folder / "energy.nc")
-    remove_blocks(stages.folder)
     return cast("Energy", known)
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+POSED_FRAMES = 10_000
+"""Frames that are posed together, to bound memory."""
 PERCENT = np.arange(101.0)
 SIDES = ("right", "left")
 MIN_STANCE_FRACTION = 0.4
@@ -237,7 +239,10 @@ def _root_rotation(energy: Energy) -> Array:
     """Return the rotation of the root body in lab axes (frames, 3, 3), identity in the model's default pose."""
     model = energy.torques.motion.model
     axes = to_model_axes(model)
-    rotation = poses(model, energy.torques.data["coordinate_value"].values)[1][:, max(root_body(model), 0)]
+    values, root = energy.torques.data["coordinate_value"].values, max(root_body(model), 0)
+    # poses of all bodies in all frames would take more memory than anything else in the report
+    parts = [values[start : start + POSED_FRAMES] for start in range(0, len(values), POSED_FRAMES)]
+    rotation = np.concatenate([poses(model, part)[1][:, root].copy() for part in parts])
     return np.asarray(axes.T @ rotation @ axes)
 
 
