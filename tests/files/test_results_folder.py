@@ -64,6 +64,14 @@ def test_file_edited_during_the_run_is_kept(tmp_path):
     assert texts(tmp_path)["b.txt"] == "mine"
 
 
+def test_file_that_appears_after_the_last_check_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_folder.ResultsFolders, "check", lambda *_: None)
+    (tmp_path / "d.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="The file exists"), results_folders({tmp_path: NAMES}, "test"):
+        write_atomic("one", tmp_path / "d.txt")
+    assert texts(tmp_path) == {"d.txt": "mine"}
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_inputs_are_never_replaced_nor_removed(tmp_path, overwrite):
     run(tmp_path, "one")

@@ -188,7 +188,7 @@ def test_models_without_splines_are_restored_exactly(tmp_path) -> None:
 def test_models_of_simple_joints_are_restored(tmp_path, seed, kinds) -> None:
     model = with_default_frames(random_model(seed, kinds))
     path = tmp_path / "random.xml"
-    assert write_mjcf(model, path) == ()
+    assert write_mjcf(model, path, overwrite=True) == ()
     again = read_mjcf(path)
     assert {j.child: (j.parent, j.kind) for j in again.joints} == {j.child: (j.parent, j.kind) for j in model.joints}
     assert {c.name: c for c in again.coordinates} == {c.name: c for c in model.coordinates}

@@ -173,7 +173,7 @@ def test_round_trip_is_exact(model: Model) -> None:
 @pytest.mark.parametrize("markers", list_marker_sets())
 def test_human_round_trips_through_a_file(tmp_path, markers: str) -> None:
     model = human(mass=61.3, height=1.63, sex="female", markers=markers)
-    write_model(model, tmp_path / "human.toml", overwrite=True)
+    write_model(model, tmp_path / "human.toml")
     assert read_model(tmp_path / "human.toml") == model
     assert [path.name for path in tmp_path.iterdir()] == ["human.toml"]
     assert (tmp_path / "human.toml").stat().st_mode & stat.S_IRUSR
