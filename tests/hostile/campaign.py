@@ -26,6 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MEMORY = 1024**3
 SECONDS = 5
+HANG = 60
+"""Time [s] after which a process that no signal reaches is ended; on a busy machine most of it is waiting."""
 LONGEST_MESSAGE = 2000
 BATCH = 4000
 """Mutants read by one process."""
@@ -177,7 +179,7 @@ def work(kind, start, count):
         for each, content in files.items():
             (folder / "files" / each).write_bytes(content)
         path = folder / "files" / name
-        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # where no signal reaches: inside a library
+        faulthandler.dump_traceback_later(HANG, exit=True)  # where no signal reaches: inside a library
         verdict, said = judged(read, path)
         seconds = CLOCK.seconds()
         faulthandler.cancel_dump_traceback_later()
@@ -222,7 +224,7 @@ def _answer(pairs, readers):
     verdicts = []
     for kind, path in pairs:
         Path("progress").write_text(f"{kind} {path!a}")
-        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
+        faulthandler.dump_traceback_later(HANG, exit=True)
         verdicts.append(judged(readers[kind], path))
         faulthandler.cancel_dump_traceback_later()
     print(json.dumps(verdicts), flush=True)
