@@ -97,7 +97,7 @@ def test_too_many_repeats_are_refused(one_gigabyte):
     def outputs(_):
         return {"a": np.zeros(100_000)}
 
-    with pytest.raises(SettingsError, match=r"repeats: The outputs of 100000 Monte Carlo repeats .* --monte-carlo"):
+    with pytest.raises(SettingsError, match=r"repeats: An analysis of 100000 Monte Carlo repeats .*--monte-carlo"):
         monte_carlo(outputs, recording, 100_000)
 
 

@@ -135,7 +135,7 @@ def monte_carlo(
     sizes = [values.size for values in reference.values()]
     # the differences of all repeats, and those of one output sorted
     check_memory(
-        4.0 * n * (sum(sizes) + 4 * max(sizes, default=0)), f"repeats: The outputs of {n} Monte Carlo repeats",
+        4.0 * n * (sum(sizes) + 4 * max(sizes, default=0)), f"repeats: An analysis of {n} Monte Carlo repeats",
         "Use fewer repeats (--monte-carlo), or a shorter part of the recording (--start, --end).",
     )  # fmt: skip
 

@@ -62,7 +62,7 @@ def make_record(compiled: CompiledModel, frames: int) -> Record:
     bodies = len(compiled.tables.bodies.mass)
     numbers = DATASET_NUMBERS * bodies + len(compiled.rows.entries) + 6 * len(compiled.model.coordinates)
     check_memory(
-        8.0 * frames * numbers, f"duration: A record of {frames} frames of {bodies} bodies",
+        8.0 * frames * numbers, f"duration: A record of {frames} frames with {numbers} numbers each",
         "Record fewer frames (record_every), simulate for a shorter duration or use a longer step.",
     )  # fmt: skip
     return Record(

@@ -157,7 +157,7 @@ class _Run:
                 if files.read_content(block) is None:
                     files.write(block, *compute_block(part, block, decisions))
             energy = _join(motion, part, blocks, files, decisions, bridged)
-            self._write_file(energy, motion_files, posed, files, blocks)
+        self._write_file(energy, motion_files, posed, files, blocks)  # with the run times of all stages
 
     def _solve_poses(self, files: BlockFiles, blocks: Sequence[Block]) -> tuple[Array, Motion]:
         """Return the coordinates (frames, coordinates) of all blocks, and the motion of the first with all notes."""
