@@ -1,7 +1,7 @@
 """Paths inside files that lead out of the file's folder.
 
 A format may refer to other files anywhere. borelli reads what the format demands, and notes every path that leaves the
-folder, so that a model from a stranger cannot use other files unnoticed.
+folder, so that a model of unknown origin cannot use other files unnoticed.
 """
 
 from __future__ import annotations

@@ -48,7 +48,9 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         ModelError: if the body is unknown, or a factor is not positive.
     """
     if len(factors) != 3 or not all(f > 0.0 and isfinite(f) for f in factors):
-        raise ModelError(f"Body {name!r}: Resize factors are {tuple(factors)}. Give three positive numbers.")
+        raise ModelError(
+            f"Body {name!r}: Resize factors are {', '.join(map(str, factors))}. Give three positive numbers."
+        )
     body = model.body(name)
     stretch = vector(factors)
 

@@ -83,7 +83,7 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
 
 
 def _check_host(host: str) -> None:
-    """Raise SettingsError unless the host is an address of this computer; viser would try ports for ever."""
+    """Raise SettingsError unless the host is an address of this computer; viser would try many ports."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:

@@ -185,7 +185,7 @@ def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Se
             offsets[names.index(name)] = vector(value)
         elif name in segments or name in names:
             raise SettingsError(
-                f"keep: {name!r} is {value!r}. Pass a length [m] for a segment, or three numbers [m] for a marker."
+                f"keep: {name!r} is {value}. Pass a length [m] for a segment, or three numbers [m] for a marker."
             )
         else:
             raise SettingsError(f"keep: {unknown_name('segment or marker', name, [*segments, *names])}")

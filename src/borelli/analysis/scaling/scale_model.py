@@ -125,7 +125,9 @@ def scale_model(
             unknown.append(body)
             continue
         if len(stated) != 3 or not all(0.0 < f < inf for f in stated):
-            raise SettingsError(f"factors: Body {body!r} has {tuple(stated)}. Use three positive numbers.")
+            raise SettingsError(
+                f"factors: Body {body!r} has {', '.join(map(str, stated))}. Use three positive numbers."
+            )
         applied[body] = vector(stated)
     if unknown:
         text = f"Bodies that the model does not have are not scaled: {list_names(unknown)}."

@@ -137,7 +137,8 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, result: Muscl
         result.inferred_lengths.append(name)
     span = gain[1] - gain[0]
     if not span > 0.0 or not lengths[1] > lengths[0]:
-        raise element.error(f"Muscle {name!r}: The range {gain[:2]} and lengthrange {lengths} must be increasing.")
+        found = f"range {gain[0]:g} {gain[1]:g} and lengthrange {lengths[0]:g} {lengths[1]:g}"
+        raise element.error(f"Muscle {name!r}: The {found} must be increasing.")
     fiber = (lengths[1] - lengths[0]) / span
     tendon = lengths[0] - gain[0] * fiber
     if tendon < 0.0:
