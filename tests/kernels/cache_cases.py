@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import xarray  # noqa: F401 - imported once, before the forks
 
 import borelli as bo
 from borelli.analysis import make_motion
@@ -25,10 +26,12 @@ from borelli.numerics.rotation_kernels import (
 )
 from borelli.physics.simulate import simulate
 
+MODEL = bo.gallery_scene("pendulum").model
+
 
 def poses() -> list:
     """Return results of a few small kernels."""
-    motion = make_motion(bo.gallery_scene("pendulum").model, np.linspace(0.0, 1.0, 8)[:, None], np.arange(8.0), 1.0)
+    motion = make_motion(MODEL, np.linspace(0.0, 1.0, 8)[:, None], np.arange(8.0), 1.0)
     rotation = rotation_exponential(0.5, 0.25, 0.125)
     turned = [rotate(*rotation, 1.0, 2.0, 3.0), rotation_matrix(*rotation), rotation_logarithm(*rotation)]
     return [motion.data["body_position"].values, *turned, quaternion_product(*rotation, *rotation)]
@@ -36,7 +39,7 @@ def poses() -> list:
 
 def simulation() -> list:
     """Return results of a simulation."""
-    data = simulate(bo.gallery_scene("pendulum").model, duration=0.1)
+    data = simulate(MODEL, duration=0.1)
     return [data[name].values for name in ("body_position", "body_orientation", "kinetic_energy")]
 
 

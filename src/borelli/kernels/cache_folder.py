@@ -151,8 +151,12 @@ def _is_own_group(info: os.stat_result) -> bool:
 
 @cache
 def _temporary_folder() -> Path:
-    """Return a private folder that is removed when the process ends."""
-    folder, process = Path(tempfile.mkdtemp(prefix="borelli-kernels-")), os.getpid()
+    """Return a private folder that is removed when the process ends, or one in which nothing can be saved."""
+    try:
+        folder, process = Path(tempfile.mkdtemp(prefix="borelli-kernels-")), os.getpid()
+    except OSError as error:
+        announce(f"temporary folder: It cannot be created ({error.strerror}). Set TMPDIR to a writable folder.")
+        return Path(os.devnull, "kernels")
 
     def clean_up() -> None:
         if os.getpid() == process:  # not in a fork

@@ -115,7 +115,7 @@ def read_code(path: Path, key: bytes) -> bytes | None:
         if problem is None:
             damaged = path
             stored, problem = _read(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"

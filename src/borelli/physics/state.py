@@ -160,7 +160,8 @@ def check_input_frames(inputs: Inputs, bodies: int, steps: int) -> None:
         length = len(getattr(inputs, name))
         if 0 < length < rows:
             raise SettingsError(f"inputs.{name}: It has {length} rows, but {steps} steps need {rows}. Pass more rows.")
-    as_indices("inputs.applied_forces.body", inputs.applied_forces.body, (None,), bodies)
+    if len(inputs.applied_forces.body):
+        as_indices("inputs.applied_forces.body", inputs.applied_forces.body, (None,), bodies)
 
 
 def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
@@ -188,7 +189,7 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
 
 
 def _with_floats(drive: Drive) -> Drive:
-    """Return the drive with 64-bit numbers; raise SettingsError if a value is not a number."""
+    """Return the drive with 64-bit numbers; raise SettingsError if a value is another type or NaN."""
     names = [field.name for field in fields(drive)[1:]]
     where, unbounded = f"drive of {drive.coordinate!r}", ("stiffness", "max_force")
     numbers = [as_number(f"{where}: {n}", getattr(drive, n), finite=n not in unbounded) for n in names]
