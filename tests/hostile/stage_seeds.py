@@ -182,6 +182,6 @@ def run_command(path):
             Path(name).unlink(missing_ok=True)
     finally:
         os.chdir(here)
-    if result.exit_code:
+    if result.exit_code and not isinstance(result.exception, SystemExit):  # `doctor` exits with 1 if it finds issues
         raise result.exception
     return result.output
