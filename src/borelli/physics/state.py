@@ -141,6 +141,8 @@ def check_state(compiled: CompiledModel, state: State) -> None:
     check_arrays("state", state, make_state(compiled))
     for name, array in zip(State._fields, state, strict=True):
         as_floats(f"state.{name}", array, array.shape)
+    for name in ("active_piece", "slot_active_piece"):
+        check_integer(f"state.{name}: smallest index", getattr(state, name).min(initial=0), 0)
 
 
 def check_inputs(compiled: CompiledModel, inputs: Inputs) -> None:

@@ -97,7 +97,8 @@ def init_active_pieces(rows, factor):
             mark[k, ACTIVE_PIECE] = 0
             continue
         count = rows.pieces[k]
-        mark[k, ACTIVE_PIECE] = min(max(mark[k, ACTIVE_PIECE], 0), count - 1)
+        if mark[k, ACTIVE_PIECE] >= count:
+            mark[k, ACTIVE_PIECE] = count - 1
         use_piece(rows, mark, value, k, mark[k, ACTIVE_PIECE])
         if count > 1 or mark[k, MODE] == FLAT_ROW:
             row_list[switching, SWITCHING] = k
