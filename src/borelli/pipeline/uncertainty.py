@@ -77,7 +77,9 @@ def load_or_compute_uncertainty(
     start = perf_counter()
     progress(0)
     workers = min(MAX_WORKERS, os.cpu_count() or 1)
-    check_one_piece(energy.torques.motion.data.sizes["time"], workers, "An analysis with Monte Carlo repeats (--monte-carlo)")
+    check_one_piece(
+        energy.torques.motion.data.sizes["time"], workers, "An analysis with Monte Carlo repeats (--monte-carlo)"
+    )
     result = propagate_uncertainty(
         energy, repeats, fit=get_fit(), marker_noise=marker_noise, workers=workers, progress=progress
     )
