@@ -106,7 +106,7 @@ def test_other_files_are_refused_as_netcdf_recordings(tmp_path):
     with pytest.raises(FileFormatError, match="does not contain a borelli recording"):
         read_netcdf(tmp_path / "other.nc")
     (tmp_path / "text.nc").write_text("time x y z")
-    with pytest.raises(FileFormatError, match="cannot be read as netCDF"):
+    with pytest.raises(FileFormatError, match="not in netCDF 4 format"):
         read_netcdf(tmp_path / "text.nc")
     with pytest.raises(FileFormatError, match="does not exist"):
         read_netcdf(tmp_path / "none.nc")

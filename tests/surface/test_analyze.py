@@ -49,7 +49,7 @@ def test_analyze_prints_a_summary_and_reuses_stages(tmp_path):
 def test_stage_commands_reject_wrong_files(tmp_path):
     (tmp_path / "x.nc").write_bytes(b"nothing")
     for command, word in (
-        (["id", "x.nc", "-o", "y.nc"], "contains no motion"),
+        (["id", "x.nc", "-o", "y.nc"], "not in netCDF 4 format"),
         (["energy", "x.nc", "-o", "y.txt"], "ends in .nc"),
         (["report", "x.nc", "-o", "y.nc"], "ends in .html"),
         (["analyze", "no.c3d"], "no.c3d"),

@@ -48,7 +48,7 @@ def test_perturbed_motion_is_written(folder):
     assert summary["push"] == ["pelvis 200N 0.1s left at 0.1s"]
     assert summary["perturbed until [s]"] is not None and summary["largest tracking error [m]"] > 0.005
     written = {path.name for path in (folder / "pushed").iterdir()}
-    assert written == {"animation.nc", "animation.png", "deviation.png", "summary.json"}
+    assert written == {"animation.nc", "animation.png", "deviation.png", "summary.json", "borelli-results.jsonl"}
     assert json.loads((folder / "pushed" / "summary.json").read_text()) == summary
     info = json.loads(run("info", "pushed/animation.nc", "--json", folder=folder).stdout)
     assert info["kind"] == "result"

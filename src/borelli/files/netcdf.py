@@ -112,7 +112,7 @@ def _verify_checksum(path: Path, copy: Callable[[bytes], Any] | None = None) -> 
     """Return whether a file has a checksum; raise `FileFormatError` if it is wrong. `copy` receives the content."""
     with path.open("rb") as file:
         if file.read(len(SIGNATURE)) != SIGNATURE:
-            raise FileFormatError(path, "The file is not in netCDF 4 format.")
+            raise FileFormatError(path, "The file is not in netCDF 4 format. Pass a file that borelli wrote.")
         size = os.fstat(file.fileno()).st_size - TRAILER_SIZE
         file.seek(max(size, 0))
         trailer = file.read(TRAILER_SIZE)

@@ -69,12 +69,8 @@ class ResultsFolders:
         """Remove the files of earlier runs of the same command that are not part of this run."""
         for folder, manifest in self._manifests.items():
             for path in (folder / name for name in manifest.names):
-                if path in self._current or is_input(path):
-                    continue
-                if self._is_unchanged(path):
+                if path not in self._current and not is_input(path) and self._is_unchanged(path):
                     path.unlink()
-                elif self._is_damaged(path):
-                    _set_aside(path)
 
     def _spelled(self, path: Path) -> Path:
         """Return the path with its folder as the run names it."""

@@ -112,7 +112,7 @@ def make_block_folder(folder: Path) -> Path:
     blocks = folder / BLOCK_FOLDER
     if blocks.is_symlink() or (blocks.exists() and not blocks.is_dir()):
         raise SettingsError(f"{blocks}: A folder of this name is needed for the analysis of a long trial. Remove it.")
-    blocks.mkdir(exist_ok=True)
+    blocks.mkdir(parents=True, exist_ok=True)
     return blocks
 
 
