@@ -60,8 +60,11 @@ def detect_kind(path: Path) -> str:
     from borelli.model.io import SUPPORTED, model_reader
     from borelli.recording.io import FORMATS
 
-    if path.is_dir():
-        return "model"
+    try:
+        if path.is_dir():
+            return "model"
+    except OSError as error:
+        raise FileFormatError(path, f"The file cannot be read ({error.strerror}).") from None
     head = _read_head(path)
     if head.startswith(SIGNATURE):
         return _detect_netcdf(path)
@@ -69,7 +72,7 @@ def detect_kind(path: Path) -> str:
     if stated:
         return stated[1].decode()
     if path.suffix.lower() == ".nc":
-        raise FileFormatError(path, "The file is not in netCDF 4 format.")
+        raise FileFormatError(path, "The file is not in netCDF 4 format. Pass a file that borelli wrote.")
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if path.suffix.lower() == ".toml" or text.startswith(b"<") or looks_like_asf(head):
         return "model"
