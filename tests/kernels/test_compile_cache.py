@@ -66,7 +66,7 @@ def test_missing_and_damaged_files_of_a_complete_cache_are_noticed(empty_cache, 
 
 def test_folder_that_cannot_be_written_to_is_noticed_before_compiling(empty_cache, monkeypatch, tmp_path):
     monkeypatch.setattr(compile_cache, "code_folder", lambda: tmp_path / "gone")
-    with pytest.raises(BorelliError, match="probe: The folder .* does not exist"):
+    with pytest.raises(BorelliError, match=r"probe: The folder .* does not exist"):
         compile_cache.compile_kernels()
 
 
