@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import err, out, print_json, print_values, progress_bar
+from borelli.commands.console import out, print_json, print_values, progress_bar
 from borelli.commands.options import Force, Json, check_target, option
 from borelli.errors import SettingsError
 
@@ -70,7 +70,6 @@ def simulate(
     if view:
         from borelli.view.browser_viewer import show
 
-        err.print("showing the result in the browser; stop with Ctrl-C", highlight=False)
         show(dataset, port=port)
 
 

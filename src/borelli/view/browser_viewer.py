@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -52,7 +53,7 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
         result: As of `picture`.
         host: Address to serve. Default: this computer only.
         port: Port; the next free one if it is taken.
-        block: Serve until interrupted. If false, return at once.
+        block: Print the address and serve until interrupted. If false, return at once.
 
     Returns:
         The viewer, which has its `url` and `stop()`.
@@ -75,6 +76,7 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
     else:
         _set_poses(bodies, posed, 0)
     if block:
+        print(f"borelli: The result is shown at {viewer.url}. Stop with Ctrl-C.", file=sys.stderr, flush=True)
         try:
             viewer.stopped.wait()
         except KeyboardInterrupt:
