@@ -39,6 +39,8 @@ STRING_REFERENCE = np.dtype([("length", "<u4"), ("address", "V12")])
 """Element of a string array in the file: a length and an address in a heap."""
 HEAP = b"GCOL\x01"
 """First bytes of a heap of strings (global heap collection), before three of padding and its size."""
+WINDOW = 64 * 1024**2
+"""Bytes of a file that are searched for heaps at a time."""
 HEAP_HEADER = 16
 """Bytes before the objects of a heap, and before the content of each object."""
 HEAP_OBJECT = struct.Struct("<H6xQ")
@@ -95,19 +97,30 @@ class _Budget:
 def _check_string_heaps(budget: _Budget) -> None:
     """Refuse strings whose sizes exceed their heap: HDF5 2.0 loops forever over sizes that are zero or overflow."""
     with budget.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        start = content.find(HEAP)
-        while start >= 0:
-            size = int.from_bytes(content[start + 8 : start + HEAP_HEADER], "little")
-            place, end = start + HEAP_HEADER, start + size
-            sound = HEAP_HEADER <= size <= len(content) - start
-            while sound and place + HEAP_HEADER <= end:
-                index, length = HEAP_OBJECT.unpack_from(content, place)
-                # the object of index 0 is free space, whose length includes its header
-                place += HEAP_HEADER + -(-length // 8) * 8 if index else length
-                sound = place <= end and (index > 0 or length >= HEAP_HEADER)
-            if not sound:
-                budget.refuse("The file is damaged: its strings have wrong lengths.")
-            start = content.find(HEAP, start + 1)  # heaps may be hidden in the strings of others
+        for first in range(0, len(content), WINDOW):
+            end = min(first + WINDOW + len(HEAP) - 1, len(content))
+            start = content.find(HEAP, first, end)
+            while start >= 0:
+                if not _is_sound_heap(content, start):
+                    budget.refuse("The file is damaged: its strings have wrong lengths.")
+                start = content.find(HEAP, start + 1, end)  # heaps may be hidden in the strings of others
+            if hasattr(content, "madvise"):  # the window need not stay in memory
+                content.madvise(mmap.MADV_DONTNEED, first, min(WINDOW, len(content) - first))
+
+
+def _is_sound_heap(content: mmap.mmap, start: int) -> bool:
+    """Return whether the objects of a heap lie inside it, and it in the file."""
+    size = int.from_bytes(content[start + 8 : start + HEAP_HEADER], "little")
+    if not HEAP_HEADER <= size <= len(content) - start:
+        # numbers can begin like a heap, but by chance not with three bytes of padding too; HDF5 reads no such heap
+        return content[start + len(HEAP) : start + 8] != bytes(3)
+    place, end, sound = start + HEAP_HEADER, start + size, True
+    while sound and place + HEAP_HEADER <= end:
+        index, length = HEAP_OBJECT.unpack_from(content, place)
+        # the object of index 0 is free space, whose length includes its header
+        place += HEAP_HEADER + -(-length // 8) * 8 if index else length
+        sound = place <= end and (index > 0 or length >= HEAP_HEADER)
+    return sound
 
 
 def _items(group: h5py.Group, budget: _Budget) -> Iterator[tuple[str, Any]]:
