@@ -40,7 +40,13 @@ def _value(file, name, rng):
         at = np.unravel_index(rng.randrange(values.size), values.shape)
         odd = rng.choice(VALUES)
         kind = data.dtype.kind
-        values[at] = odd if kind == "f" else rng.choice((0, -1, 2**40)) if kind == "i" else _text(values, rng)
+        values[at] = (
+            odd
+            if kind == "f"
+            else rng.choice((0, -1, 2 ** (5 * data.dtype.itemsize)))
+            if kind == "i"
+            else _text(values, rng)
+        )
         data[()] = values.reshape(data.shape)
 
 

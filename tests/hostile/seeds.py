@@ -258,7 +258,9 @@ def written(name, *without):
     dropped = [v for v in recording.data.data_vars if str(v).startswith(without)] if without else []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        write_recording(recording.with_data(recording.data.drop_vars(dropped)), path)
+        data = recording.data.drop_vars(dropped)
+        unused = set(data.dims) - {name for variable in data.data_vars.values() for name in variable.dims}
+        write_recording(recording.with_data(data.drop_dims(unused - {"time"})), path)
         return one(name, path.read_bytes())
 
 

@@ -44,7 +44,10 @@ def mutate_stage(content, rng, others):
     if kind < 0.65:
         return stamped(_forge_headers(content, rng))
     memory = io.BytesIO(content)
-    with suppress(RuntimeError), h5py.File(memory, "r+") as file:  # HDF5 gives up on what some changes made of it
+    with (
+        suppress(RuntimeError, OSError),
+        h5py.File(memory, "r+") as file,
+    ):  # HDF5 gives up on what some changes made of it
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
             groups = [file] + [file[name] for name in _hard_links(file) if isinstance(file[name], h5py.Group)] * 3
             group = rng.choice(groups)

@@ -243,7 +243,7 @@ def test_damaged_file_is_not_read(repeated, tmp_path):
     path.write_bytes(content[:5000])
     with pytest.raises(FileFormatError, match="no checksum"):
         load_uncertainty(open_stage_file(path), found.energy)
-    path.write_bytes(content[:5000] + b"x" + content[5001:])
+    path.write_bytes(content[:5000] + bytes([content[5000] ^ 1]) + content[5001:])
     with pytest.raises(FileFormatError, match="damaged or was changed"):
         load_uncertainty(open_stage_file(path), found.energy)
     path.write_bytes(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from borelli.commands.options import given_options, read_with
@@ -60,12 +60,9 @@ def detect_kind(path: Path) -> str:
     from borelli.model.io import SUPPORTED, model_reader
     from borelli.recording.io import FORMATS
 
-    try:
-        if path.is_dir():
-            return "model"
-    except OSError as error:
-        raise FileFormatError(path, f"The file cannot be read ({error.strerror}).") from None
     head = _read_head(path)
+    if head is None:
+        return "model"
     if head.startswith(SIGNATURE):
         return _detect_netcdf(path)
     stated = re.search(rb'^\s*format\s*=\s*"borelli-(model|scene)"', head, re.MULTILINE)
@@ -90,9 +87,13 @@ def detect_kind(path: Path) -> str:
     return "model"
 
 
-def _read_head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes | None:
+    """Return the first bytes of a file; None for a folder."""
     try:
-        if not S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if S_ISDIR(mode):
+            return None
+        if not S_ISREG(mode):
             raise FileFormatError(path, "The path is not a regular file.")
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)

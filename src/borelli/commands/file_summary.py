@@ -54,12 +54,13 @@ def summarize_stage(stage: Motion | Torques | Energy) -> dict[str, Any]:
             "residual force, RMS [N]": stage.residual_force_rms,
             "residual moment, RMS [N m]": stage.residual_moment_rms,
         }
+    errors = {"marker error, RMS [mm]": 1e3 * stage.marker_rms} if "marker_error" in stage.data else {}
     return {
         "stage": "motion",
         "model": stage.model.name,
         "frames": int(stage.data.sizes["time"]),
         "rate [Hz]": stage.rate,
-        "marker error, RMS [mm]": 1e3 * stage.marker_rms,
+        **errors,
     }
 
 

@@ -101,8 +101,11 @@ def parse_notes(values: Any, path: Path) -> tuple[Note, ...]:
 
 def _check_layout(dataset: Dataset, path: Path) -> None:
     """Raise `FileFormatError` for variables that do not have the dimensions, type or coordinates of `LAYOUT`."""
-    for name, variable in dataset.data_vars.items():
-        layout = LAYOUT.get(str(name))
+    for label, needed in (("marker", "marker_position"), ("plate", "plate_force"), ("channel", "analog")):
+        if dataset.sizes.get(label) and needed not in dataset:
+            raise FileFormatError(path, f"The dimension {label!r} has names, but {needed} is missing. {REMEDY}")
+    for name in dataset.variables:
+        layout, variable = LAYOUT.get(str(name)), dataset[name]
         if layout is None:
             continue
         if variable.dims != layout.dims or variable.dtype.kind != "f":
