@@ -237,3 +237,14 @@ def test_path_of_a_file_is_not_a_folder(tmp_path):
     for call in (check_results, lambda outputs, by: run(tmp_path / "out", "one")):
         with pytest.raises(SettingsError, match="The path for results is a file"):
             call({tmp_path / "out": NAMES}, "test")
+
+
+def test_damaged_file_is_kept_under_another_name(tmp_path):
+    outputs = {tmp_path: ("a.nc",)}
+    with results_folders(outputs, "analyze"):
+        write_atomic("first", tmp_path / "a.nc")
+    (tmp_path / "a.nc").write_text("flips")
+    with results_folders(outputs, "analyze", is_damaged=lambda path: True):
+        write_atomic("again", tmp_path / "a.nc")
+    assert (tmp_path / "a.nc").read_text() == "again"
+    assert (tmp_path / "a.damaged.nc").read_text() == "flips"
