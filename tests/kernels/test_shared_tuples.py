@@ -59,6 +59,7 @@ def test_kernels_read_and_write_shared_arrays(outer):
     expected = outer.first.sum() + 100 * (position * outer.inner.marks).sum() + 10000 * 0.75
     assert total(SharedTuple(outer), factors) == expected
     assert outer.table[1, 0, 2] == 7.0
+    assert total(outer, factors) == expected  # a plain tuple is taken as it is
 
 
 def test_fields_of_shared_tuples(outer):
@@ -76,9 +77,9 @@ def test_replaced_tuple_is_shared_again(outer):
 
 
 @pytest.mark.skipif(not JIT_ON, reason="Python reads anything")
-def test_only_shared_tuples_are_loaded(outer):
+def test_only_tuples_are_loaded(outer):
     with pytest.raises(Exception, match="load_shared takes shared tuples only"):
-        total(outer, np.ones(3))
+        total(outer.first, np.ones(3))
 
 
 COPIES = {

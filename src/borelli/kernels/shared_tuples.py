@@ -110,18 +110,23 @@ if JIT_ON:
 
     @intrinsic
     def load_shared(typing: Any, *shared: Any) -> Any:
-        """Return the tuple of a shared tuple, or a tuple of those of several."""
+        """Return the tuple of a shared tuple, or a tuple of those of several; a plain tuple is returned as it is.
+
+        A kernel function gets a shared tuple and loads it: numba passes a plain one array by array over the stack.
+        """
         for kind in shared:
-            if not isinstance(kind, SharedType):
+            if not isinstance(kind, SharedType | types.BaseTuple):
                 raise numba.TypingError(f"load_shared takes shared tuples only, not {kind}.")
-        inside = [kind.inside for kind in shared]
+        inside = [kind.inside if isinstance(kind, SharedType) else kind for kind in shared]
         returns = inside[0] if len(shared) == 1 else types.Tuple(inside)
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             values = []
             for i, kind in enumerate(inside):
-                words = _words_at(context, builder, builder.extract_value(given[0], i))
-                values.append(_load(context, builder, words, kind, 0)[0])
+                value = builder.extract_value(given[0], i)
+                if isinstance(shared[i], SharedType):
+                    value = _load(context, builder, _words_at(context, builder, value), kind, 0)[0]
+                values.append(value)
             return values[0] if len(values) == 1 else context.make_tuple(builder, returns, values)
 
         return returns(types.BaseTuple.from_types(shared)), emit

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from borelli.kernels.array_checks import as_floats
 from borelli.kernels.jit import kernel
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.joints import JointTables, with_own_scratch
 from borelli.physics.joints.coordinates import coordinates_from_poses
@@ -101,7 +102,7 @@ def joint_coordinates(joints: JointTables, bodies: int, pose: Floats, twist: Flo
     if count:
         last, rotation = joints.default.copy(), np.zeros((bodies, 3, 3))
         position, quaternion = pose[..., :3].copy(), pose[..., 3:].copy()
-        _all_coordinates(joints, position, quaternion, twist, rotation, last, values, velocities)
+        _all_coordinates(SharedTuple(joints), position, quaternion, twist, rotation, last, values, velocities)
     return values, velocities
 
 

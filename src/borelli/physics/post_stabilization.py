@@ -289,14 +289,12 @@ def _fill_rows(pointers, tables, state_at, inputs, work):
 @kernel
 def _solve_rows(pointers, tables, state_at, inputs, work, ridge, blocks, by_joint, max_iterations, tolerance):
     """Solve and return the number of refinements or sweeps; -1 without a pivot, or CAPACITY_SHORT."""
-    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
-    graph, factor = load_shared(work.graph, work.factor)
     first = tables.contacts.first_row[0]
-    rows.used[0] = first
+    work.rows.used[0] = first
     if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, 0):
         return CAPACITY_SHORT
-    load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
-    init_active_pieces(rows, factor)
+    load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, work.factor.block, 0.0, False)
+    init_active_pieces(work.rows, work.factor)
     if by_joint:
         return sweep_joints_by_pointer(pointers, work, blocks, max_iterations, tolerance)
     return solve_redundant_by_pointer(pointers, work, ridge, max_iterations, tolerance)

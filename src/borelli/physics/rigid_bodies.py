@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from borelli.kernels.jit import inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import (
     cross,
     quaternion_product,
@@ -133,6 +134,7 @@ def load_bodies(bodies, gravity, state, scratch, graph, block, h, aimed):
     Where the next pose is known (`aimed`), the gyroscopic term is evaluated at the mean of this and the next angular
     velocity.
     """
+    bodies, state, scratch, graph = load_shared(bodies, state, scratch, graph)
     twist, wrench, aim = state.twist, scratch.wrench, scratch.aim
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
@@ -192,6 +194,7 @@ def copy_bodies(source, out):
 @kernel_function
 def copy_velocities(graph, block, twist_out):
     """Copy the solved velocities."""
+    graph = load_shared(graph)
     for k in range(graph.count[0]):
         for n in range(6):
             twist_out[graph.node[k, BODY], n] = block[k, SOLUTION + n]
@@ -214,6 +217,7 @@ def move_body(b, h, velocity, position, quaternion, position_out, quaternion_out
 @kernel_function
 def integrate_poses(graph, block, state, h):
     """Copy the solved velocities to the state and integrate all poses over one step."""
+    state = load_shared(state)
     position, quaternion, twist = state.position, state.quaternion, state.twist
     copy_velocities(graph, block, twist)
     for b in range(len(position)):

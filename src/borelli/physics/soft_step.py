@@ -77,7 +77,7 @@ FRICTION_NOT_CONVERGED = 8
 @kernel_function
 def step(pointers, tables, state_at, inputs, work, index):
     """Advance the state by step number `index` and return a status (0: solved). All tuples are shared."""
-    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
+    state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
     graph, factor, contact_arrays = load_shared(work.graph, work.factor, work.contact_arrays)
     h, first, aimed = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], len(inputs.pose) > 0
     contact_count = fill_rows(pointers, tables, state_at, inputs, work, tables.parameters[CONTACT_MARGIN], index, aimed)
@@ -86,13 +86,13 @@ def step(pointers, tables, state_at, inputs, work, index):
     if not is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, contact_count):
             return CAPACITY_EXCEEDED
-    load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
+    load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, h, aimed)
     status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
-        integrate_poses(graph, factor.block, state, h)
+        integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
     scratch.solver_stats[STATUS] = status
     return status
@@ -126,11 +126,9 @@ def fill_rows(pointers, tables, state_at, inputs, work, margin, index, aimed):
 
 
 @kernel_function
-def fill_persistent_rows(tables, state_at, inputs_at, rows_at, scratch_at, index, aimed):
+def fill_persistent_rows(tables, state, inputs, rows, scratch, index, aimed):
     """Write all rows but those of contacts: joints, couplings, limits, drives, marker springs, residuals."""
-    joints, marker_springs, residuals = load_shared(tables.joints, tables.marker_springs, tables.residuals)
-    state, inputs, rows, scratch = load_shared(state_at, inputs_at, rows_at, scratch_at)
-    h = tables.parameters[STEP_SIZE]
+    joints, h = tables.joints, tables.parameters[STEP_SIZE]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
     if len(joints.joint) > 0 and joints.row_ranges[ROWS_END] > joints.row_ranges[COUPLING_ROWS]:
@@ -146,10 +144,10 @@ def fill_persistent_rows(tables, state_at, inputs_at, rows_at, scratch_at, index
         set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
         _fill_marker_rows(
-            marker_springs, inputs.marker, inputs.substeps[0], index, tables.parameters[SQUARED_MARKER_SPEED], h,
+            tables.marker_springs, inputs.marker, inputs.substeps[0], index, tables.parameters[SQUARED_MARKER_SPEED], h,
             state.position, scratch.rotation, rows,
         )
-    _fill_residual_rows(residuals, scratch.aim, aimed, rows)
+    _fill_residual_rows(tables.residuals, scratch.aim, aimed, rows)
 
 
 fill_persistent_rows_by_pointer = by_pointer(fill_persistent_rows)
@@ -161,6 +159,7 @@ def _fill_marker_rows(springs, marker, substeps, index, max_squared_speed, h, po
 
     A marker acts while it is visible in this frame and the next and moves slower than the limit.
     """
+    springs, rows = load_shared(springs, rows)
     frame = index // substeps
     fraction = (index - frame * substeps) / substeps
     for i in range(len(springs.body)):
@@ -266,7 +265,7 @@ def solve_step(pointers, tables, state, work, rows, factor, contact_arrays, solv
         warm = state.slot_step[slot] == state.clock[0] - 1
         for n in range(each):
             factor.mark[first + each * i + n, ACTIVE_PIECE] = state.slot_active_piece[slot, n] if warm else (n > 0)
-    switching = init_active_pieces(rows, factor)
+    switching = init_active_pieces(work.rows, work.factor)
     counts = work.search.counts
     counts[NEWTON_STEPS] = 0
     status, solves, change, refinements = SOLVED, 0, 0.0, tables.iteration_limits[REFINEMENTS]

@@ -82,10 +82,8 @@ def solve_and_add_impulses(pointers, tables, state_at, work, stages_at):
 @kernel_function
 def load_momenta(tables, state_at, work, h, dirty):
     """Write masses, and momenta after h of gravity; mark all bodies, or none, for factoring."""
-    bodies, state, scratch = load_shared(tables.bodies, state_at, work.scratch)
-    graph, factor = load_shared(work.graph, work.factor)
-    load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, False)
-    mark_for_factoring(graph, dirty)
+    load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, work.factor.block, h, False)
+    mark_for_factoring(work.graph, dirty)
 
 
 load_momenta_by_pointer = by_pointer(load_momenta)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from math import atan2, cos, floor, pi, sin, sqrt
 
 from borelli.kernels.jit import inline, kernel, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotate
 from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, HINGE, PLANAR, SLIDER, UNIVERSAL
 from borelli.physics.joints.custom_joint import custom_joint_pose, solve_subspace
@@ -159,6 +160,7 @@ def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
 
     `coordinate_inout` has the last values, which are replaced.
     """
+    joints = load_shared(joints)
     a, b, gap, direction = joints.axes_parent, joints.axes_child, joints.gap, joints.direction
     for j in range(joints.kind.shape[0]):
         kind, i = joints.kind[j], joints.coordinate_first[j]

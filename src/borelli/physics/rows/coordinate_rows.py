@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.kernels.jit import inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, HINGE
 from borelli.physics.joints.coordinates import cardan_quaternion
@@ -82,6 +83,7 @@ def fill_limit_rows(joints, coordinate, speed, rows, h):
     With C the distance left, a coordinate inside may just reach its limit (u >= -C / h); one beyond is corrected by
     a fraction (u >= -(alpha / h) C). Rows of distant limits are absent.
     """
+    joints, rows = load_shared(joints, rows)
     for i in range(joints.limit_row.shape[0]):
         k = joints.limit_row[i]
         if k < 0:
@@ -140,6 +142,7 @@ def set_drive_target(drives, i, rows, k, c, h):
 @kernel_function
 def fill_drive_rows(joints, drives, coordinate, rows, h):
     """Write drive rows, c = velocity - (alpha / h) (coordinate - target), and rows of locked coordinates."""
+    joints, drives, rows = load_shared(joints, drives, rows)
     for i in range(joints.drive_row.shape[0]):
         k, j = joints.drive_row[i], joints.joint[i]
         if k < 0:
@@ -198,6 +201,7 @@ def set_drive_targets_from_twists(joints, drives, target_twist, rows, h):
 
     Comes after `fill_drive_rows` and `fill_prescribed_motion`; bounds, compliance and dead zone stay the drive's.
     """
+    joints, drives, rows = load_shared(joints, drives, rows)
     for i in range(joints.drive_row.shape[0]):
         k = joints.drive_row[i]
         if k >= 0 and not joints.locked[i]:
@@ -228,6 +232,7 @@ def add_coupled_body(jacobian, e, slot, b, twist, scale, d, i, rx, ry, rz):
 @kernel_function
 def fill_coupling_rows(joints, twist, coordinate, rows, h):
     """Write rows of couplings q = f(q_on): C = q - f(q_on), Cdot = qdot - f'(q_on) qdot_on."""
+    joints, rows = load_shared(joints, rows)
     motion, d, jacobian = joints.motion, joints.direction, rows.jacobian
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
     for n in range(joints.coupling_row.shape[0]):

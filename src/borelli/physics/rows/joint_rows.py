@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from borelli.kernels.jit import inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, FIXED, HINGE, PLANAR, SLIDER, UNIVERSAL, JointTables
 from borelli.physics.joints.custom_joint import fit_custom_joint
@@ -43,6 +44,7 @@ def pose_joints(joints, position, rotation, coordinate_inout):
 
     `coordinate_inout` has start and result of the search for a custom joint's values; others are unchanged.
     """
+    joints = load_shared(joints)
     compute_joint_frames(joints, position, rotation)
     axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
     for m in range(motion.joint.shape[0]):
@@ -198,6 +200,7 @@ def fill_custom_joint_rows(joints, rows, h):
 @kernel_function
 def fill_joint_rows(joints, rows, h):
     """Write directions and target velocities c = -(alpha / h) C of all joint rows for a step h."""
+    joints, rows = load_shared(joints, rows)
     jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
     kinds, child_slot, parent_slot, alpha = joints.kind, joints.child_slot, joints.parent_slot, joints.alpha
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
@@ -236,6 +239,7 @@ def fill_prescribed_motion(joints, twist, rows):
     The body that is solved for has the entry (l, r x l + n), up to sign; l and n follow from it and give, with the
     other body's arm, its part of the same row.
     """
+    joints, rows = load_shared(joints, rows)
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
     for i in range(joints.prescribed_row.shape[0]):
         k, j = joints.prescribed_row[i], joints.prescribed_joint[i]

@@ -89,6 +89,7 @@ def make_search(rows: int) -> Search:
 @kernel_function
 def init_active_pieces(rows, factor):
     """Set every present row to its warm-start piece; return the number of rows that can switch."""
+    rows, factor = load_shared(rows, factor)
     mark, value, row_list = factor.mark, factor.value, factor.row_list
     switching = 0
     for k in range(rows.used[0]):
