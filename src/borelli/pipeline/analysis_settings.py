@@ -55,7 +55,7 @@ class AnalysisSettings:
         cutoff: Low-pass cutoff for joint coordinates [Hz]; None: the default.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
-        ignore: Codes of errors in the recordings, as `borelli doctor` reports them, in spite of which they are analyzed.
+        ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
         reading: Options of `read_recording`: units, up, forward, skeleton.
         monte_carlo: Number of Monte Carlo repeats; 0: no uncertainty is computed.
         marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated from the recording.
@@ -122,8 +122,8 @@ def _check_quality(recording: Recording, path: Path, settings: AnalysisSettings)
     for issue in check_prepared(recording):
         if issue.severity == "error" and issue.code not in settings.ignore:
             raise SettingsError(
-                f"{path.name}: {issue.text} ({issue.evidence}). Remedy: {issue.action}. To analyze it in spite of this, "
-                f"add --ignore {issue.code}."
+                f"{path.name}: {issue.text} ({issue.evidence}). Remedy: {issue.action}. To analyze it in spite of "
+                f"this, add --ignore {issue.code}."
             )
         if (issue.code, issue.text) not in known:
             notes.append(

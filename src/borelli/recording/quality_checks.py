@@ -101,7 +101,7 @@ def _check_units(recording: Recording) -> Iterator[Issue]:
 def _check_up_axis(recording: Recording) -> Iterator[Issue]:
     conflict = next((note for note in recording.notes if note.code == UP_CONFLICT), None)
     if conflict is not None:
-        yield Issue(UP_CONFLICT, conflict.text, "all markers", "found while reading", conflict.action, "error")
+        yield Issue("up_axis", conflict.text, "all markers", "found while reading", conflict.action, "error")
         return
     data, points = recording.data, _sample(recording)
     corners = data["plate_corners"].values if "plate_corners" in data else None
@@ -334,7 +334,7 @@ def _check_model(recording: Recording, model: Model) -> Iterator[Issue]:
 
 def _reader_issues(recording: Recording) -> Iterator[Issue]:
     for note in recording.notes:
-        if note.kind == "problem":
+        if note.kind == "problem" and note.code != UP_CONFLICT:
             yield Issue(note.code, note.text, recording.name, "found while reading", note.action)
 
 

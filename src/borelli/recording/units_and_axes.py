@@ -333,8 +333,10 @@ def _choose_up(
         return axis, [Note(f"Vertical axis: {axis}, stated by the file.", "stated", code="up_axis")]
     text = f"Vertical axis: {axis}, inferred ({decision.reason})"
     if stated and axis != stated:
+        # screens are described from in front and from behind: another sign is no contradiction
+        kind = "inferred" if axis[1] == stated[1] else "problem"
         text = f"{text}, although the file states {stated}"
-        return axis, [Note(f"{text}.", "problem", f"--up {stated}", code="up_axis")]
+        return axis, [Note(f"{text}.", kind, f"--up {stated}", code="up_axis")]
     if decision.other:
         text = f"{text}, although {decision.objection}"
     return axis, [Note(f"{text}.", "inferred", override, code="up_axis")]

@@ -49,13 +49,13 @@ class UpDecision(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What shows the axis."""
-        return " and ".join(one.text for one in self.evidence)
+        """What shows the axis: the two strongest pieces of evidence."""
+        return " and ".join(one.text for one in self.evidence[:2])
 
     @property
     def objection(self) -> str:
-        """What shows the other axis."""
-        return " and ".join(one.text for one in self.opposed)
+        """What shows the other axis: the two strongest pieces of evidence."""
+        return " and ".join(one.text for one in self.opposed[:2])
 
 
 def up_evidence(

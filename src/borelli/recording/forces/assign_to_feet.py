@@ -274,8 +274,8 @@ def _time_notes(recording: Recording, forces: Recording, name: str) -> list[Note
     if max(abs(first - start), abs(last - end)) <= max(MAX_TIME_DIFFERENCE, 2.0 * step):
         return []
     text = (
-        f"The plates of {name} were recorded from {first:.2f} to {last:.2f} s, the markers from {start:.2f} to {end:.2f} "
-        "s: the files may not belong together."
+        f"The plates of {name} were recorded from {first:.2f} to {last:.2f} s, the markers from {start:.2f} to "
+        f"{end:.2f} s: the files may not belong together."
     )
     return [Note(text, "problem", "check --forces; elsewhere the force counts as not measured", code="plate_times")]
 

@@ -77,8 +77,8 @@ class Samples:
         self.analog = replace(self.analog, unsigned=unsigned_distance < 0.5 * signed_distance)
         if self.analog.unsigned:
             text = (
-                f"ANALOG:OFFSET of {len(wide)} channels is read as unsigned: its samples are {unsigned_distance:.0f} from "
-                f"it, and {signed_distance:.0f} from the signed number; ANALOG:FORMAT does not state which it is."
+                f"ANALOG:OFFSET of {len(wide)} channels is read as unsigned: the samples are {unsigned_distance:.0f} "
+                f"from it, and {signed_distance:.0f} from the signed number. ANALOG:FORMAT does not state which it is."
             )
             self.notes.append(Note(text, "inferred", code="analog_offset"))
 
