@@ -89,9 +89,7 @@ def differences(recording, path, units, up, forward):
     got = found.data["marker_position"].values
     if not np.array_equal(np.isnan(got), np.isnan(expected)):
         return "other gaps"
-    return (
-        "" if np.nanmax(np.abs(got - expected), initial=0.0) < ROUNDING * max(1.0, UNITS[units] / 0.0254) else "moved"
-    )
+    return "" if np.nanmax(np.abs(got - expected), initial=0.0) < ROUNDING else "moved"
 
 
 @pytest.mark.parametrize(("up", "forward"), ROTATIONS)
