@@ -169,7 +169,7 @@ def generic_model(settings: AnalysisSettings, recording: Recording) -> Model:
 
 
 def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, ...]:
-    """Return notes on the body mass and height that had to be assumed."""
+    """Return notes on the body mass, height and sex that had to be assumed."""
     if settings.model is not None:
         return ()
     notes = []
@@ -179,6 +179,9 @@ def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, 
             # a fit replaces the height, but not the mass
             kind = "inferred" if name == "height" and settings.fit else "problem"
             notes.append(Note(f"{text}Results scale with it.", kind, f"--{name}", code=f"{name}_assumed"))
+    if settings.sex is None and recording.subject.get("sex") not in ("male", "female"):
+        text = "Sex: male, assumed, since neither the recording nor the settings state it. It selects the tables of "
+        notes.append(Note(f"{text}segment masses and joint centers.", "inferred", "--sex", code="sex_assumed"))
     return tuple(notes)
 
 

@@ -69,6 +69,7 @@ def read_trc(
     positions = _positions(values[:, first:], len(labels))
     if implausible:
         notes.append(Note.implausible(implausible))
+    notes += Note.short_rows(rows.count_short(first + 3 * len(labels)))
     note_count(header.number("nummarkers"), len(labels), "markers", notes)
     note_count(header.number("numframes"), len(values), "frames", notes)
     if header.repeated:
