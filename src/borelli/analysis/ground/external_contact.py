@@ -96,10 +96,13 @@ def with_contact(
     force = weight[:, None] * residual[0]
     moment = weight[:, None] * residual[1] + np.cross(root - center, force)
     own = Loads((body,), (body,), time, force[:, None], center[:, None], moment[:, None]).at(loads.time)
-    joined = {
-        name: np.concatenate([getattr(loads, name), getattr(own, name)], axis=1)
-        for name in ("force", "point", "moment")
-    }
+    force, point, moment = (
+        np.concatenate(parts, axis=1)
+        for parts in ((loads.force, own.force), (loads.point, own.point), (loads.moment, own.moment))
+    )
     measured = np.zeros(loads.force.shape[:2]) if loads.computed is None else loads.computed
     computed = np.concatenate([measured, np.ones((len(loads.time), 1))], axis=1)
-    return replace(loads, name=(*loads.name, body), body=(*loads.body, body), computed=computed, **joined)
+    return replace(
+        loads, name=(*loads.name, body), body=(*loads.body, body), force=force, point=point, moment=moment,
+        computed=computed,
+    )  # fmt: skip

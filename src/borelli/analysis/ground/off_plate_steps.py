@@ -123,7 +123,7 @@ def _inside(motion: Motion, reaction: GroundReaction) -> Mask | None:
     if motion.recording is None or "plate_corners" not in motion.recording.data:
         return None
     inside = inside_plates(reaction.required.position, motion.recording.data["plate_corners"].values)
-    return inside.reshape(len(inside), len(FEET), -1).all(axis=2)
+    return np.asarray(inside.reshape(len(inside), len(FEET), -1).all(axis=2))
 
 
 def coverage_notes(

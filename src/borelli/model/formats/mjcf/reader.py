@@ -171,7 +171,7 @@ def cardan_angles(rotation: np.ndarray) -> tuple[float, float, float]:
 
 
 def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh_problems: dict[str, str]) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")
         own = list_names(list(tree.meshes_missing), MAX_LISTED_NAMES)
