@@ -72,7 +72,8 @@ class Samples:
         for unsigned in (False, True):
             self.analog = replace(self.analog, unsigned=unsigned)
             counts = np.concatenate([self._counts(self._piece(frame, 1))[:, wide] for frame in self._sampled_frames()])
-            distances.append(float(np.nanmedian(np.abs(counts))))
+            finite = np.abs(counts[np.isfinite(counts)])
+            distances.append(float(np.median(finite)) if len(finite) else 0.0)
         signed_distance, unsigned_distance = distances
         self.analog = replace(self.analog, unsigned=unsigned_distance < 0.5 * signed_distance)
         if self.analog.unsigned:
@@ -95,7 +96,8 @@ class Samples:
 
     def sample_channels(self) -> Doubles:
         """Return the scaled analog samples of a few frames, shape (samples, channels)."""
-        return np.concatenate([self._channels(self._piece(frame, 1)) for frame in self._sampled_frames()])
+        values = np.concatenate([self._channels(self._piece(frame, 1)) for frame in self._sampled_frames()])
+        return np.where(np.isfinite(values), values, np.nan)
 
     def read(self, points: Points, converted: Conversion, *, single: bool) -> dict[str, Array]:
         """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored."""
