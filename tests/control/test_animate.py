@@ -91,6 +91,14 @@ def test_a_pushed_character_yields_and_recovers():
     assert residual.max() > 10.0 * abs(residual.min())
 
 
+def test_a_push_after_the_end_of_the_motion_is_reported():
+    motion = standing(0.5)
+    pushes = [Push("pelvis", (1.0, 0.0, 0.0), start=when, duration=0.1) for when in (0.1, 0.45, 3.0)]
+    notes = [note for note in animate(motion, pushes).notes if note.code == "perturbation_time"]
+    assert ["cut short" in note.text for note in notes] == [True, False]
+    assert "begins at 3 s, after the end of the motion" in notes[1].text and notes[1].kind == "problem"
+
+
 def test_a_load_known_to_the_controller_causes_no_tracking_error():
     assert animate(standing(), [CarriedLoad("hand_r", 5.0)]).data["body_tracking_error"].max() < 1e-9
 

@@ -201,8 +201,9 @@ def test_body_size_comes_from_settings_recording_or_default(walk):
     assert generic_model(AnalysisSettings(mass=80.0), walk.recording).mass == pytest.approx(80.0)
     unknown = replace(walk.recording, subject={})
     assert generic_model(AnalysisSettings(), unknown).mass == pytest.approx(75.0)
-    assert [note.code for note in size_notes(AnalysisSettings(), unknown)] == ["mass_assumed", "height_assumed"]
-    assert size_notes(AnalysisSettings(mass=80.0, height=1.8), unknown) == ()
+    codes = [note.code for note in size_notes(AnalysisSettings(), unknown)]
+    assert codes == ["mass_assumed", "height_assumed", "sex_assumed"]
+    assert size_notes(AnalysisSettings(mass=80.0, height=1.8, sex="female"), unknown) == ()
 
 
 def test_progress_rises_from_0_to_1(folder):

@@ -1,5 +1,6 @@
 """Preparation of trials of any kind, and the notes and warnings about them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,21 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit
 from borelli.model.people.human import human
-from borelli.pipeline.analysis_settings import AnalysisSettings, missing_marker_notes, read_static, read_trial
+from borelli.pipeline.analysis_settings import (
+    AnalysisSettings,
+    missing_marker_notes,
+    read_static,
+    read_trial,
+    size_notes,
+)
 from borelli.pipeline.analyze import analyze
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
+from borelli.recording.forces.assign_to_feet import assign_plates
+from borelli.recording.formats.trc import write_trc
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Recording, make_dataset
+from borelli.synthetic.recordings import synthetic_recording
 
 from ..shared_data import shared
 
@@ -169,3 +179,53 @@ def test_trials_of_other_labs(trial, tmp_path):
     for words in warnings:
         assert any(words in text for text in summary["warnings"]), (words, summary["warnings"])
     assert summary["energy_balance_error_percent"] < 0.1
+
+
+def marker_file(walk, tmp_path, name="walk.trc"):
+    """Return a file of the synthetic walk, z up, in millimeters."""
+    write_trc(walk.recording, tmp_path / name, units="mm", up="+Z")
+    return tmp_path / name
+
+
+def test_wrong_units_and_axes_of_the_user_stop_the_analysis_with_the_remedy(walk, tmp_path):
+    path = marker_file(walk, tmp_path)
+    assert read_trial(path, AnalysisSettings()).data.attrs["file_up"] == "+Z"
+    for reading, code, remedy in (({"up": "+Y"}, "up_axis", "--up +Z"), ({"units": "m"}, "length_unit", "--units mm")):
+        with pytest.raises(SettingsError, match=f"Remedy: {re.escape(remedy)}. .*--ignore {code}") as error:
+            read_trial(path, AnalysisSettings(reading=reading))
+        assert path.name in str(error.value)
+        kept = read_trial(path, AnalysisSettings(reading=reading, ignore=(code,)))
+        assert any(note.code == code and note.kind == "problem" for note in kept.notes)
+
+
+def test_warnings_of_the_quality_checks_are_in_the_notes(walk, tmp_path):
+    """A plate far from the feet is loaded."""
+    data = walk.recording.data
+    center = data["plate_center_of_pressure"].copy(deep=True)
+    center.values[:, 0] += (0.0, 4.0, 0.0)
+    far = walk.recording.with_data(data.assign(plate_center_of_pressure=center).drop_vars("plate_corners"))
+    far.to_netcdf(tmp_path / "far.nc")
+    trial = read_trial(tmp_path / "far.nc", AnalysisSettings())
+    assert any(note.code == "plate_assignment" and note.kind == "problem" for note in trial.notes)
+
+
+def test_an_assumed_sex_is_mentioned(walk):
+    unknown = replace(walk.recording, subject={"mass": 70.0, "height": 1.7})
+    (note,) = size_notes(AnalysisSettings(), unknown)
+    assert note.code == "sex_assumed" and note.action == "--sex" and note.kind == "inferred"
+    assert size_notes(AnalysisSettings(sex="female"), unknown) == size_notes(AnalysisSettings(), walk.recording) == ()
+
+
+def test_a_seat_is_reported_and_estimated_by_a_whole_analysis(tmp_path):
+    made = synthetic_recording("sit_to_stand")
+    made.recording.to_netcdf(tmp_path / "rise.nc")
+    (found,) = analyze([tmp_path / "rise.nc"], tmp_path / "out", AnalysisSettings(contact="pelvis"))
+    weight = 68.0 * 9.81
+    data = found.energy.torques.data
+    seat = data["ground_reaction_force"].sel(foot="pelvis").values
+    assert np.abs(seat - made.seat_force).max() < 0.1 * weight
+    measured = assign_plates(made.recording).data["ground_reaction_force"].sel(foot=["right", "left"]).values
+    assert np.array_equal(found.energy.torques.loads.force[:, :2], measured)
+    assert any("seat" in text for text in found.summary["warnings"])
+    assert "supports the subject" in (tmp_path / "out" / "report.html").read_text()
+    assert "ground_force_pelvis_vy" in (tmp_path / "out" / "ground_forces.mot").read_text()

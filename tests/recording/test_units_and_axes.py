@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
 from borelli.recording.landmarks import Landmark, identify_landmark, left_right_pairs
-from borelli.recording.units_and_axes import UNITS, Conversion, infer_conversion, infer_up, parse_axis, parse_unit
+from borelli.recording.units_and_axes import UNITS, UP_CONFLICT, Conversion, infer_conversion, parse_axis, parse_unit
+from borelli.recording.up_axis import UpEvidence, contradicts, decide_up, up_evidence
 
 from .walker import walk
 
@@ -71,11 +72,49 @@ def test_millimeters_stated_as_meters_are_a_problem_with_an_action():
     assert problem.action == "--units mm"
 
 
-def test_y_up_stated_as_z_up_is_a_problem_with_an_action():
+def test_a_wrong_statement_of_the_file_is_outvoted_and_reported():
+    """Heads above feet and a floor weigh more than the file."""
     found, notes = infer_conversion("mm", "+Z", as_file("mm", "+Y"), NAMES)
-    assert found.up == "+Z"
+    assert found.up == "+Y"
     (problem,) = [note for note in notes if note.kind == "problem"]
-    assert problem.action == "--up +Y"
+    assert problem.code == "up_axis" and "although the file states +Z" in problem.text and problem.action == "--up +Z"
+
+
+def test_a_tie_of_names_and_file_names_both_axes():
+    """A file states +Z; a body that lies along y, without a floor, shows +Y."""
+    lying = as_file("mm", "+Y") + np.array([0.0, 500.0, 900.0])
+    _, notes = infer_conversion("mm", "+Z", lying, NAMES)
+    (problem,) = [note for note in notes if note.code == UP_CONFLICT]
+    assert "+Z" in problem.text and "+Y" in problem.text
+    assert problem.action in ("--up +Y or --up +Z", "--up +Z or --up +Y")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "axis", "certain"),
+    [
+        ({"force": "+Z", "plates": "+Z", "labels": "+X", "file": "+Z"}, "+Z", True),  # lies on the plates
+        ({"force": "+Z", "plates": "+Z", "labels": "+Z", "file": "+Y"}, "+Z", True),
+        ({"labels": "+Z", "file": "+Y", "floor": "+Z"}, "+Z", True),
+        ({"labels": "+Z", "file": "+Y"}, "+Z", False),  # a tie
+        ({"labels": "+Z", "file": "+Y", "floor": "+Y"}, "+Y", False),  # two against the stronger one
+        ({"force": "+Z", "plates": "+Z", "labels": "+Y", "file": "+Y"}, "+Z", False),  # plates in other axes
+        ({"file": "+Y"}, "+Y", True),
+    ],
+)
+def test_evidence_is_weighed_together(kinds, axis, certain):
+    decision = decide_up([UpEvidence(kind, value, kind) for kind, value in kinds.items()])
+    assert (decision.axis, decision.certain) == (axis, certain)
+
+
+def test_a_vertical_axis_of_the_user_is_refused_if_the_evidence_is_strong():
+    def against(**kinds):
+        return contradicts([UpEvidence(kind, value, kind) for kind, value in kinds.items()], "+Y")
+
+    assert against(labels="+Z", file="+Z") and against(labels="+Z", floor="+Z") and against(force="+Z")
+    assert against(labels="+Z") is None and against(labels="+Z", force="+Y") is None and against(file="+Y") is None
+    _, notes = infer_conversion("mm", "+Z", as_file("mm", "+Z"), NAMES, up="+Y")
+    (problem,) = [note for note in notes if note.code == UP_CONFLICT]
+    assert problem.kind == "problem" and problem.action == "--up +Z"
 
 
 def test_a_reversed_screen_axis_does_not_invert_the_subject():
@@ -108,12 +147,27 @@ def test_the_walking_direction_is_noted_and_rotated_only_on_request(ahead):
     assert np.allclose(rotated.apply(file), POINTS)
 
 
-def test_plates_and_floor_show_the_vertical_without_labels():
+def test_plates_forces_and_floor_show_the_vertical_without_labels():
     unnamed = [f"*{k}" for k in range(len(NAMES))]
     plate = np.array([[[1, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 1]]]) * 1.0
-    assert infer_up(as_file("m", "+Y"), unnamed, plate).value == "+Y"
-    assert infer_up(as_file("m", "+Z"), unnamed).value == "+Z"
-    assert infer_up(np.zeros((0, 0, 3)), ()).value == ""
+    force = np.array([[20.0, -700.0, 60.0], [0.0, 3.0, 0.0]])  # on the plate
+    found = {one.kind: one.axis for one in up_evidence(as_file("m", "+Y"), unnamed, corners=plate, force=force)}
+    assert found == {"force": "+Y", "plates": "+Y", "floor": "+Y"}
+    assert decide_up(up_evidence(as_file("m", "+Z"), unnamed)).axis == "+Z"
+    assert up_evidence(np.zeros((0, 0, 3)), ()) == []
+
+
+def test_a_plate_on_a_wall_does_not_hide_the_others():
+    floor = np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0], [1, 1, 0]]) * 1.0
+    plates = np.stack([floor, floor, floor[:, [2, 1, 0]], np.zeros((4, 3))])  # and one without an area
+    (found,) = [one for one in up_evidence(POINTS, ["*"] * len(NAMES), corners=plates) if one.kind == "plates"]
+    assert found.axis == "+Z"
+
+
+@pytest.mark.parametrize(("stature", "unit"), [(67.0, "in"), (100.0, "cm"), (90.0, "cm"), (1.0, "m"), (1100.0, "mm")])
+def test_children_in_centimeters_are_not_adults_in_inches(stature, unit):
+    found, _ = infer_conversion(None, None, POINTS * stature / 1.68, NAMES)
+    assert found.units == unit
 
 
 @pytest.mark.parametrize(
@@ -163,13 +217,9 @@ def test_left_right_pairs_match_the_rest_of_the_name():
     assert left_right_pairs(["LKNE", "C7", "RKNE", "R.Heel", "L.Toe", "L.Heel", "RKNE2"]) == [(0, 2), (5, 3)]
 
 
-def test_only_labeled_body_parts_override_the_sign_stated_by_a_file():
+def test_only_the_letter_of_a_stated_axis_counts():
     low = POINTS * (1.0, 1.0, -1.0)
     corners = np.array([[[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]])
-    unnamed = [f"*{i}" for i in range(low.shape[1])]
-    found, notes = infer_conversion("m", "+Z", low, unnamed, plate_corners=corners)
-    assert found.up == "+Z"
-    assert any(note.kind == "problem" and note.action == "--up -Z" for note in notes)
-    found, notes = infer_conversion("m", "+Z", low, NAMES, plate_corners=corners)
+    found, notes = infer_conversion("m", "+Z", low, [f"*{i}" for i in range(low.shape[1])], plate_corners=corners)
     assert found.up == "-Z"
     assert any("although the file states +Z" in note.text for note in notes)

@@ -21,7 +21,7 @@ def model():
     return human(68.0, 1.72, "female")
 
 
-@pytest.mark.parametrize("task", ["walk", "jump", "reach"])
+@pytest.mark.parametrize("task", ["walk", "jump", "reach", "sit_to_stand"])
 def test_plate_forces_obey_newton(task):
     synthetic = synthetic_recording(task, noise=0.0, gaps=0.0)
     data = synthetic.recording.data
@@ -32,6 +32,7 @@ def test_plate_forces_obey_newton(task):
     force = np.stack([
         np.interp(time, data["analog_time"].values, data["plate_force"].sum("plate").values[:, i]) for i in range(3)
     ], axis=1)  # fmt: skip
+    force = force if synthetic.seat_force is None else force + synthetic.seat_force
     needed = synthetic.model.mass * acceleration + np.array([0.0, 0.0, weight])
     inner = slice(8, -8)
     if task == "jump":  # frames are too coarse at takeoff and landing
@@ -39,6 +40,20 @@ def test_plate_forces_obey_newton(task):
         force, needed = force[~near], needed[~near]
     assert np.abs(force - needed)[inner].max() < 0.05 * weight
     assert np.sqrt(((force - needed)[inner] ** 2).mean()) < 0.01 * weight
+
+
+def test_a_seat_carries_most_of_a_seated_body_and_nothing_of_a_standing_one():
+    synthetic = synthetic_recording("sit_to_stand", noise=0.0, gaps=0.0)
+    weight, seat = synthetic.model.mass * 9.81, synthetic.seat_force[:, 2]
+    assert 0.5 * weight < seat[0] < 0.9 * weight and seat.min() >= 0.0
+    leaves = np.flatnonzero(seat > 0.0)[-1]
+    assert not seat[leaves + 1 :].any() and 0.5 < 0.01 * leaves < 2.0
+    # the pelvis has not risen yet, and the feet stay where they are
+    assert np.ptp(synthetic.coordinates[: leaves + 1, 2]) < 0.01
+    assert np.ptp(sole_points(synthetic.model, synthetic.coordinates), axis=0).max() < SLIP
+    center = synthetic.recording.data["plate_center_of_pressure"].values
+    soles = sole_points(synthetic.model, synthetic.coordinates)[..., 0]
+    assert soles.min() < np.nanmin(center[..., 0]) and np.nanmax(center[..., 0]) < soles.max()
 
 
 def test_distributed_loads_have_the_given_force_and_moment():

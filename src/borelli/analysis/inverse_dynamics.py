@@ -15,6 +15,7 @@ from borelli.analysis.dynamics.external_loads import Feet, Loads, plate_loads
 from borelli.analysis.dynamics.plate_coverage import PlateCoverage
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
+from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
 from borelli.analysis.ground.predict_grf import Ground, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
@@ -41,6 +42,7 @@ def inverse_dynamics(
     plate_cutoff: float | None = None,
     feet: Feet = None,
     residual: Any = None,
+    contact: str | None = None,
     **options: Any,
 ) -> Torques:
     """Compute the joint torques of a motion.
@@ -59,6 +61,8 @@ def inverse_dynamics(
         feet: Bodies of the "right" and "left" foot, where their names do not identify them.
         residual: None: reported as it is; "reduce": masses are adjusted within bounds to lower it, see
             `reduce_residuals`. "stepped" has other values: see `stepped_torques`.
+        contact: Body that something without a plate supports, such as a seat or a rail, for forces="plates and
+            predicted". Where plates do not support the subject, a force on it that closes the residual is estimated.
         options: Further options of `stepped_torques`.
 
     Returns:
@@ -80,9 +84,15 @@ def inverse_dynamics(
     def run(source: Forces) -> Torques:
         return _SOLVERS[name](
             motion, source, filter=filter, cutoff=cutoff, plate_cutoff=plate_cutoff, feet=feet, residual=residual,
-            **options,
+            contact=contact, **options,
         )  # fmt: skip
 
+    check_contact_body(motion.model, contact)
+    if contact is not None and forces != SOURCE:
+        raise SettingsError(
+            f"contact: The support of {contact!r} cannot be separated from that of the feet without plates. Use a "
+            f'recording with force plates and forces="{SOURCE}".'
+        )
     if isinstance(forces, str):
         if forces == AUTO:
             return _choose_forces(motion, run)
@@ -124,6 +134,7 @@ def _newton_euler(
     plate_cutoff: float | None,
     feet: Feet,
     residual: Any,
+    contact: str | None,
     **options: Any,
 ) -> Torques:
     if options:
@@ -134,7 +145,9 @@ def _newton_euler(
             f"{', '.join(known)}."
         )
     curves = differentiate(motion, filter=filter, cutoff=cutoff)
-    return torques_from_curves(motion, curves, forces, plate_cutoff=plate_cutoff, feet=feet, residual=residual)
+    return torques_from_curves(
+        motion, curves, forces, plate_cutoff=plate_cutoff, feet=feet, residual=residual, contact=contact
+    )
 
 
 def torques_from_curves(
@@ -147,6 +160,7 @@ def torques_from_curves(
     residual: Any = None,
     coverage: PlateCoverage | None = None,
     ground: Ground | None = None,
+    contact: str | None = None,
 ) -> Torques:
     """Compute the torques of "newton_euler" from the derivatives of a motion.
 
@@ -159,11 +173,12 @@ def torques_from_curves(
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
     settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    settings |= {} if contact is None else {"contact": contact}
     if fills and loads is not None:
         if residual is not None:
             raise SettingsError('Residual reduction uses measured forces only. Use forces="plates" with residual=.')
         return torques_with_predicted_steps(
-            motion, curves, kinematics, loads, settings, feet, coverage=coverage, ground=ground
+            motion, curves, kinematics, loads, settings, feet, coverage=coverage, ground=ground, contact=contact
         )
     if residual == "reduce":
         return reduce_residuals(motion, curves, loads, settings)
@@ -193,7 +208,15 @@ def _loads(
     return plate_loads(motion.model, recording, feet)
 
 
-def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet: Feet, **options: Any) -> Torques:
+def _stepped(
+    motion: Motion,
+    forces: Forces,
+    *,
+    plate_cutoff: float | None,
+    feet: Feet,
+    contact: str | None,
+    **options: Any,
+) -> Torques:
     if plate_cutoff is not None:
         raise SettingsError(
             'Method "stepped" does not filter plate forces. Pass filtered loads: forces=loads.smoothed(plate_cutoff).'
@@ -202,7 +225,7 @@ def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet
         return stepped_torques(motion, forces=forces, feet=feet, **options)
     # the forces are found once from the splined motion; a simulated contact would add chatter to the leg torques
     filtering = {name: options[name] for name in ("filter", "cutoff")}
-    framewise = inverse_dynamics(motion, forces=forces, feet=feet, **filtering)
+    framewise = inverse_dynamics(motion, forces=forces, feet=feet, contact=contact, **filtering)
     torques = stepped_torques(motion, forces=framewise.loads, feet=feet, **options)
     notes = tuple(dict.fromkeys((*torques.notes, *framewise.notes)))
     if forces == "predicted":
@@ -210,6 +233,7 @@ def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet
     names = [name for name in ("grf_complete", "grf_known", "grf_source") if name in framewise.data]
     time = torques.data["time"]
     at = framewise.data[names].sel(time=time.values, method="nearest").assign_coords(time=time)
+    at = at.sel(foot=torques.data["foot"].values)  # without an external contact
     data = torques.data.assign({name: at[name] for name in names})
     data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
     return replace(torques, data=data, notes=notes)

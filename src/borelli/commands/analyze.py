@@ -30,6 +30,7 @@ def analyze(
     static: options.Static = None,
     forces: options.Forces = None,
     plates: options.Plates = True,
+    contact: options.Contact = None,
     ik_method: Annotated[str, option(IK_HELP, "METHOD", "--ik-method")] = "framewise",
     id_method: Annotated[str, option(ID_HELP, "METHOD", "--id-method")] = "newton-euler",
     cutoff: options.Cutoff = None,
@@ -39,6 +40,7 @@ def analyze(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    ignore: options.Ignore = None,
     monte_carlo: Annotated[
         int,
         option(
@@ -65,7 +67,8 @@ def analyze(
 
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
-        ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
+        contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
+        ignore=tuple(ignore or ()),
         reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton}, monte_carlo=monte_carlo,
         marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
     )  # fmt: skip

@@ -1,12 +1,18 @@
-"""Losses of a conversion: the written file is read back and compared with the recording."""
+"""Losses of a conversion: the written file is read back and compared with the recording or the model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from borelli.errors import BorelliError, list_names
+from borelli.model.formats.parsing import LossNote
+from borelli.model.io import read_model
+from borelli.model.model import Model
+from borelli.numerics.vectors import Array
 from borelli.recording.io import read_recording
 from borelli.recording.recording import LAYOUT, Recording
 
@@ -25,6 +31,17 @@ NAMES = {
     "event_time": "events",
 }
 """Names of a recording's variables in messages."""
+ELEMENTS = {
+    "bodies": "bodies",
+    "joints": "joints",
+    "coordinates": "coordinates",
+    "markers": "markers",
+    "couplings": "couplings",
+    "muscles": "muscles",
+    "wrap_objects": "wrap objects",
+    "shapes": "shapes",
+}
+"""Names of a model's elements in messages."""
 ROUNDING = 1e-9
 """Largest difference [m, N, rad, ...] that the rounding of decimal text explains."""
 MAX_MARKER_ROUNDING = 1e-3
@@ -46,14 +63,40 @@ def conversion_losses(recording: Recording, path: Path) -> list[str]:
             ]
     except BorelliError as error:
         return [f"everything: the file cannot be read again ({error})"]
-    return axes + _lost_values(recording, back) + _lost_names(recording, back) + _lost_header(recording, back)
+    return axes + _lost_values(recording, back) + _lost_header(recording, back)
+
+
+def model_losses(model: Model, path: Path, stated: Sequence[str]) -> list[str]:
+    """List what the file that a model was written to does not contain of the file that it was read from.
+
+    These are objects of the source that the reader did not use, what the writer `stated`, and elements of the model
+    that the written file no longer contains when it is read again.
+    """
+    lost = [str(note) for note in model.notes if isinstance(note, LossNote)] + list(stated)
+    try:
+        back = read_model(path)
+    except BorelliError as error:
+        return [*lost, f"everything: the file cannot be read again ({error})"]
+    for name, words in ELEMENTS.items():
+        before, after = ([one.name for one in _elements(each, name)] for each in (model, back))
+        gone = [one for one in before if one not in set(after)]
+        if len(after) < len(before):
+            lost.append(f"{len(before) - len(after)} of {len(before)} {words}: {list_names(gone, 40)}")
+    return lost
+
+
+def _elements(model: Model, name: str) -> Sequence[Any]:
+    if name == "shapes":
+        return [shape for shapes in (model.ground, *(body.shapes for body in model.bodies)) for shape in shapes]
+    return list(getattr(model, name))
 
 
 def _other_axes(recording: Recording, back: Recording) -> bool:
     """Return whether the reader inferred other units or axes than those of the recording."""
     has_markers = all("marker_position" in one.data for one in (recording, back))
     stated = has_markers and "file_up" in recording.data.attrs
-    return stated and _difference(recording, back, "marker_position") > MAX_MARKER_ROUNDING
+    a, b = (one.data["marker_position"].values if has_markers else np.zeros(0) for one in (recording, back))
+    return stated and a.shape == b.shape and _difference(a, b) > MAX_MARKER_ROUNDING
 
 
 def _lost_values(recording: Recording, back: Recording) -> list[str]:
@@ -61,53 +104,53 @@ def _lost_values(recording: Recording, back: Recording) -> list[str]:
     for name, words in NAMES.items():
         if name not in recording.data:
             continue
-        count = recording.data[name].shape[0 if name in ("event_time", "plate_corners") else 1]
+        before, after = _names(recording, name), _names(back, name)
         if name not in back.data:
-            lost.append(f"{words} ({count})")
+            lost.append(f"{words} ({len(before)})" + (f": {list_names(before, 40)}" if len(before) > 1 else ""))
             continue
-        difference = _difference(recording, back, name)
-        units = LAYOUT[name].units
-        if np.isnan(difference):
-            lost.append(_shape_change(words, recording.data[name].shape, back.data[name].shape))
+        if gone := [one for one in before if one not in set(after)]:
+            lost.append(f"{len(gone)} of {len(before)} {words}: {list_names(gone, 40)}")
+        if new := [one for one in after if one not in set(before)]:
+            lost.append(f"{len(new)} {words} have new names or are added: {list_names(new, 40)}")
+        pairs = [(before.index(one), after.index(one)) for one in before if one in set(after)]
+        a, b = _matched(recording, back, name, pairs)
+        if a.shape != b.shape:
+            lost.append(f"some {words}: {len(a)} samples became {len(b)}")
             continue
         # numbers that are missing in one recording but not in the other
-        changed = int((np.isfinite(recording.data[name].values) != np.isfinite(back.data[name].values)).sum())
-        if changed:
+        if changed := int((np.isfinite(a) != np.isfinite(b)).sum()):
             lost.append(f"missing values: {changed} numbers of {words} appeared or disappeared")
-        if difference > ROUNDING:
+        if (difference := _difference(a, b)) > ROUNDING:
+            units = LAYOUT[name].units
             rounded.append(f"{words} by {difference:.2g}{f' {units}' if units else ''}")
     return lost + ([f"digits, at most: {', '.join(rounded)}"] if rounded else [])
 
 
-def _shape_change(words: str, before: tuple[int, ...], after: tuple[int, ...]) -> str:
-    if before[0] == after[0] and before[1] < after[1]:
-        return f"the form of {words}: {before[1]} became {after[1]}"
-    return f"some {words}: {' x '.join(map(str, before))} became {' x '.join(map(str, after))}"
+def _names(recording: Recording, variable: str) -> list[str]:
+    """Return the labels of a variable: its markers, channels, plates...; numbers where it has none."""
+    if variable not in recording.data:
+        return []
+    dimension = LAYOUT[variable].dims[0 if variable in ("event_time", "plate_corners") else 1]
+    if variable != "event_time" and dimension in recording.data.coords:
+        return list(map(str, recording.data[dimension].values))
+    return [str(i + 1) for i in range(recording.data.sizes[dimension])]
 
 
-def _difference(recording: Recording, back: Recording, name: str) -> float:
-    """Return the largest difference; NaN if the shapes differ."""
+def _matched(recording: Recording, back: Recording, name: str, pairs: list[tuple[int, int]]) -> tuple[Array, Array]:
+    """Return the values of a variable in both recordings, of the labels that both have."""
     a, b = recording.data[name].values, back.data[name].values
-    if a.shape != b.shape:
-        return float("nan")
     if name == "analog" and "channel_kind" in recording.data.coords:
         # channels of plates are rewritten to give the plates' present forces
-        own = recording.data["channel_kind"].values != "plate"
-        a, b = a[:, own], b[:, own]
+        kinds = recording.data["channel_kind"].values
+        pairs = [(i, j) for i, j in pairs if kinds[i] != "plate"]
+    axis = 0 if name in ("event_time", "plate_corners") else 1
+    return np.take(a, [i for i, _ in pairs], axis), np.take(b, [j for _, j in pairs], axis)
+
+
+def _difference(a: Array, b: Array) -> float:
+    """Return the largest difference of numbers that both have."""
     both = np.isfinite(a) & np.isfinite(b)
     return float(np.abs(a[both] - b[both]).max()) if both.any() else 0.0
-
-
-def _lost_names(recording: Recording, back: Recording) -> list[str]:
-    lost = []
-    for name in ("marker_position", "model_output", "plate_force", "analog"):
-        if name not in recording.data or name not in back.data:
-            continue
-        before, after = (list(map(str, one.data[LAYOUT[name].dims[1]].values)) for one in (recording, back))
-        if len(before) == len(after) and before != after:
-            old, new = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
-            lost.append(f"some names of {NAMES[name]}: {old!r} became {new!r}")
-    return lost
 
 
 def _lost_header(recording: Recording, back: Recording) -> list[str]:

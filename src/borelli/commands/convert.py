@@ -60,6 +60,9 @@ def _convert(source: Path, target: Path, reading: dict[str, Any], force: bool) -
         raise SettingsError(f"{source}: The file contains a {kind}; {given} apply to recordings only.")
     if kind != "model":
         raise SettingsError(f"{source}: The file contains a {kind}. Pass a recording or a model.")
+    from borelli.commands.conversion_losses import model_losses
     from borelli.model.io import read_model, write_model
 
-    return kind, list(write_model(read_model(source), target, overwrite=force))
+    model = read_model(source)
+    stated = write_model(model, target, overwrite=force)
+    return kind, model_losses(model, target, stated)

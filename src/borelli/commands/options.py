@@ -37,6 +37,14 @@ Forward = Annotated[
     str | None, option("Axis of the file that becomes lab x (forward); auto: direction of travel.", "AXIS")
 ]
 Forces = Annotated[Path | None, option("Separate force-plate file, such as the .mot that belongs to a .trc.", "FILE")]
+Contact = Annotated[
+    str | None,
+    option(
+        "Body that a seat, rail or wall without a plate supports, such as pelvis: estimate that force. Default: only "
+        "report it.",
+        "BODY",
+    ),
+]
 Skeleton = Annotated[Path | None, option("Skeleton (.asf) of an .amc file. Default: the .asf in its folder.", "FILE")]
 Mass = Annotated[
     float | None,
@@ -69,6 +77,10 @@ Cutoff = Annotated[
 ]
 Start = Annotated[float, option("Discard frames before this time [s].", "S")]
 End = Annotated[float, option("Discard frames after this time [s].", "S")]
+Ignore = Annotated[
+    list[str] | None,
+    option("Analyze in spite of an error of `borelli doctor` with this code; may be repeated.", "CODE"),
+]
 IK_HELP = "Inverse kinematics method: framewise, smoothed or marker-driven. Default: framewise."
 ID_HELP = "Inverse dynamics method: newton-euler or stepped. Default: newton-euler."
 

@@ -118,6 +118,7 @@ def id(
     target: Annotated[Path, output("Torque file (.nc). Default: torques.nc.")] = Path("torques.nc"),
     method: Annotated[str, option(ID_HELP, "METHOD")] = "newton-euler",
     plates: options.Plates = True,
+    contact: options.Contact = None,
     cutoff: options.Cutoff = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -133,7 +134,7 @@ def id(
     from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.stages import compute_torques
 
-    settings = AnalysisSettings(id_method=method, plates=plates, cutoff=cutoff)
+    settings = AnalysisSettings(id_method=method, plates=plates, contact=contact, cutoff=cutoff)
     compile_once(motion)
     with err.status("inverse dynamics"):
         torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)

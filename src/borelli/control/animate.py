@@ -145,7 +145,25 @@ def animate(
         "tracking": json.dumps(asdict(tracking)),
         "perturbations": json.dumps([str(p) for p in perturbations]),
     }
-    return Animation(data, tracking_metrics(data), (*curves.notes, *notes))
+    late = _late_notes(perturbations, steps * step)
+    return Animation(data, tracking_metrics(data), (*curves.notes, *notes, *late))
+
+
+def _late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[Note]:
+    """Return notes on perturbations that begin after the end of the motion, or end after it."""
+    notes = []
+    for one in perturbations:
+        name = f"{type(one).__name__} {getattr(one, 'body', getattr(one, 'name', ''))!r}"
+        start = float(getattr(one, "start", 0.0))
+        end = start + float(getattr(one, "duration", 0.0))
+        if start >= duration:
+            text = f"{name} begins at {start:g} s, after the end of the motion ({duration:.2f} s), and has no effect."
+        elif end > duration:
+            text = f"{name} ends at {end:g} s, after the end of the motion ({duration:.2f} s), and is cut short."
+        else:
+            continue
+        notes.append(Note(text, "problem", "choose an earlier time", code="perturbation_time"))
+    return notes
 
 
 def _prepare_model(model: Model, table: Array, tracking: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:

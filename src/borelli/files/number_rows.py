@@ -142,6 +142,10 @@ class Rows:
         if time is not None and time < len(cells):
             self.decimals = max(self.decimals, count_decimals(cells[time]))
 
+    def count_short(self, width: int) -> int:
+        """Return the number of rows with fewer cells than this width."""
+        return sum(length < width for length in self.lengths)
+
     def matrix(self, width: int | None = None) -> Array:
         """Return all rows as a matrix of this width (default: that of the longest row); extra cells are dropped."""
         lengths = np.frombuffer(self.lengths, dtype=np.int64) if len(self) else np.zeros(0, dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from xml.parsers import expat
@@ -28,6 +28,8 @@ class Element:
     text: str = ""
     line: int = 0
     path: object = ""
+    was_read: bool = False
+    """Whether a reader used a property of it; see `unread`."""
 
     def all(self, tag: str) -> Iterator[Element]:
         """Return the children with that tag."""
@@ -44,6 +46,16 @@ class Element:
             element = waiting.pop()
             yield element
             waiting.extend(reversed(element.children))
+
+    def unread(self, is_object: Callable[[Element], bool]) -> Iterator[Element]:
+        """Yield the outermost objects among the descendants of which a reader used nothing."""
+        waiting = list(reversed(self.children))
+        while waiting:
+            element = waiting.pop()
+            if is_object(element) and not any(one.was_read for one in element.walk()):
+                yield element
+            else:
+                waiting.extend(reversed(element.children))
 
     def error(self, problem: str) -> FileFormatError:
         """Return an error that names this element's file and line."""

@@ -24,6 +24,7 @@ from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
+from borelli.recording.quality_checks import check_prepared
 from borelli.recording.recording import Note, Recording
 
 DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
@@ -46,12 +47,15 @@ class AnalysisSettings:
         fit: Fit the model to the recordings.
         static: Static calibration trial, in which the subject stands still.
         forces: Separate file with the force plates of the recording.
+        contact: Body that something without a plate supports, such as a seat ("pelvis") or a rail ("hand_r"): the force
+            on it is estimated where plates do not support the subject. None: such a contact is only reported.
         plates: Use the force plates; if False, ground reaction forces are predicted from the motion.
         ik_method: Inverse kinematics method, as in `inverse_kinematics`.
         id_method: Inverse dynamics method, as in `inverse_dynamics`.
         cutoff: Low-pass cutoff for joint coordinates [Hz]; None: the default.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
+        ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
         reading: Options of `read_recording`: units, up, forward, skeleton.
         monte_carlo: Number of Monte Carlo repeats; 0: no uncertainty is computed.
         marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated from the recording.
@@ -64,12 +68,14 @@ class AnalysisSettings:
     fit: bool = True
     static: Path | None = None
     forces: Path | None = None
+    contact: str | None = None
     plates: bool = True
     ik_method: str = IK_METHODS[0]
     id_method: str = ID_METHODS[0]
     cutoff: float | None = None
     start: float = -np.inf
     end: float = np.inf
+    ignore: tuple[str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
     monte_carlo: int = 0
     marker_noise: float | None = None
@@ -102,11 +108,28 @@ def read_trial(path: Path, settings: AnalysisSettings) -> Recording:
     """Read and clean a recording: fill gaps, repair swapped labels and spikes, zero plates, assign loads to feet.
 
     Raises:
-        SettingsError: The file has no markers.
+        SettingsError: The file has no markers, or a check of its quality found an error that is not to be ignored.
     """
     # markers stay unfiltered: coordinates are low-passed before differentiation
     cleaned = clean(_read_with_plates(path, settings), cutoff=None, start=settings.start, end=settings.end)
-    return trim_to_visible(cleaned, start=not np.isfinite(settings.start), end=not np.isfinite(settings.end))
+    checked = _check_quality(cleaned, path, settings)
+    return trim_to_visible(checked, start=not np.isfinite(settings.start), end=not np.isfinite(settings.end))
+
+
+def _check_quality(recording: Recording, path: Path, settings: AnalysisSettings) -> Recording:
+    """Return the recording with notes on its issues; raise SettingsError for an error that is not to be ignored."""
+    notes, known = [], {(note.code, note.text) for note in recording.notes}
+    for issue in check_prepared(recording):
+        if issue.severity == "error" and issue.code not in settings.ignore:
+            raise SettingsError(
+                f"{path.name}: {issue.text} ({issue.evidence}). Remedy: {issue.action}. To analyze it in spite of "
+                f"this, add --ignore {issue.code}."
+            )
+        if (issue.code, issue.text) not in known:
+            notes.append(
+                Note(f"{issue.text} ({issue.where}: {issue.evidence})", "problem", issue.action, code=issue.code)
+            )
+    return recording.with_notes(*notes) if notes else recording
 
 
 def _read_with_plates(path: Path, settings: AnalysisSettings) -> Recording:
@@ -146,7 +169,7 @@ def generic_model(settings: AnalysisSettings, recording: Recording) -> Model:
 
 
 def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, ...]:
-    """Return notes on the body mass and height that had to be assumed."""
+    """Return notes on the body mass, height and sex that had to be assumed."""
     if settings.model is not None:
         return ()
     notes = []
@@ -156,6 +179,9 @@ def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, 
             # a fit replaces the height, but not the mass
             kind = "inferred" if name == "height" and settings.fit else "problem"
             notes.append(Note(f"{text}Results scale with it.", kind, f"--{name}", code=f"{name}_assumed"))
+    if settings.sex is None and recording.subject.get("sex") not in ("male", "female"):
+        text = "Sex: male, assumed, since neither the recording nor the settings state it. It selects the tables of "
+        notes.append(Note(f"{text}segment masses and joint centers.", "inferred", "--sex", code="sex_assumed"))
     return tuple(notes)
 
 

@@ -19,6 +19,7 @@ from borelli import __version__
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit, fit_model
+from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
@@ -283,7 +284,9 @@ def stage_ends(repeats: int) -> dict[str, float]:
 
 
 def _fit_key(settings: AnalysisSettings, inputs: Mapping[str, Any]) -> str:
-    used = {name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates")}
+    used = {
+        name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates", "ignore")
+    }
     return stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
 
 
@@ -291,7 +294,7 @@ def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dic
     """Return the keys of the stages after the fit, for the hash of a recording."""
     key = partial(stage_key, code=result_hash())
     keys = {"ik": key("ik", [fit_key, recording], {"method": settings.ik_method})}
-    used = {"method": settings.id_method, "plates": settings.plates, "cutoff": settings.cutoff}
+    used = {name: getattr(settings, name) for name in ("id_method", "plates", "cutoff", "contact")}
     keys["id"] = key("id", keys["ik"], used)
     keys["energy"] = key("energy", keys["id"], {})
     return keys
@@ -392,6 +395,7 @@ def _run_stages(
     ends: Mapping[str, float],
 ) -> Energy:
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
+    check_contact_body(fitted.model, settings.contact)
     if is_long(trial, settings):
         return analyze_long_trial(trial, fitted.model, fitted.notes, settings, stages, dict(ends))
     methods = f"{settings.ik_method} inverse kinematics with {settings.id_method} inverse dynamics"

@@ -18,6 +18,7 @@ import numpy as np
 from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Loads
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, Totals, energy_of_part, finish_energy
+from borelli.analysis.ground.external_contact import CONTACT, contact_frames, contact_notes
 from borelli.analysis.ground.off_plate_steps import SOURCE, coverage_notes
 from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
@@ -227,7 +228,7 @@ class _MovingPart:
             {"time": ("time", self.time[frames], {"units": "s"}), **coordinate_labels(self.model)},
             {"rate_hz": float(self.trial.rate)},
         )
-        names = (*FOOT_VARIABLES, "event_time")
+        names = (*FOOT_VARIABLES, "plate_corners", "event_time")
         recording = load_part(self.trial, names, self.offset + block.first, self.offset + block.last)
         return Motion(self.model, data, recording, {"method": IK_METHODS[0]})
 
@@ -258,7 +259,7 @@ def compute_block(
     curves = differentiate(motion, filter=settings.filter, cutoff=settings.cutoff, joints=decisions.joints)
     torques = torques_from_curves(
         motion, curves, settings.forces, plate_cutoff=settings.plate_cutoff, coverage=decisions.coverage_of(block),
-        ground=decisions.ground,
+        ground=decisions.ground, contact=settings.contact,
     )  # fmt: skip
     after = replace(torques, data=torques.data.isel(time=slice(block.own.start, None)))
     end = part.time[block.stop] if block.stop < len(part.time) else np.inf
@@ -346,11 +347,21 @@ def _coverage_notes(
     assert coverage is not None
     if decisions.settings.forces != SOURCE:
         return coverage.notes(mass)
-    off, known = (
-        np.concatenate([files.values(block, "torques", name) == value for block in blocks])
-        for name, value in (("grf_source", b"predicted"), ("grf_known", 1))
+    contact = decisions.settings.contact
+    loaded = "residual_force" if contact is None else "ground_reaction_force"
+    source, known, force = (
+        np.concatenate([files.values(block, "torques", name) for block in blocks])
+        for name in ("grf_source", "grf_known", loaded)
     )
-    return coverage_notes(coverage, mass, FEET, off, known)
+    off, known = source[:, : len(FEET)] == b"predicted", known == 1
+    if contact is None:
+        frames, deficit = contact_frames(part.time, known, off), force[:, 2]
+    else:
+        frames, deficit = source[:, -1] == CONTACT.encode(), force[:, -1, 2]
+    return (
+        *coverage_notes(coverage, mass, FEET, off, known, contact if frames.any() else None),
+        *contact_notes(part.time, frames, deficit, mass, contact),
+    )
 
 
 def block_notes(notes: Sequence[tuple[Block, Note]]) -> tuple[Note, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
+from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.ground.off_plate_steps import SOURCE as PLATES_AND_PREDICTED
 from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
@@ -20,7 +21,7 @@ from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
-from borelli.errors import BorelliError
+from borelli.errors import BorelliError, SettingsError
 from borelli.files.memory import check_memory
 from borelli.model.model import Model
 from borelli.pipeline.analysis_settings import AnalysisSettings
@@ -46,6 +47,7 @@ class StageSettings:
         filter: Low-pass filter of the coordinates, as in `inverse_dynamics`.
         cutoff: Cutoff of that filter [Hz]; None: the default.
         plate_cutoff: Low-pass cutoff of measured forces [Hz]; None: unfiltered.
+        contact: Body on which support without a plate is estimated; None: it is only reported.
     """
 
     ik_method: str = IK_METHODS[0]
@@ -54,6 +56,7 @@ class StageSettings:
     filter: str = "default"
     cutoff: float | None = None
     plate_cutoff: float | None = None
+    contact: str | None = None
 
 
 def settings_of_results(energy: Energy) -> StageSettings:
@@ -62,7 +65,7 @@ def settings_of_results(energy: Energy) -> StageSettings:
     used, source = torques.settings, torques.grf_source
     return StageSettings(
         motion.settings["method"], used["method"], used.get("forces", None if source == "none" else source),
-        used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz"),
+        used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz"), used.get("contact"),
     )  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def run_inverse_dynamics(motion: Motion, settings: StageSettings) -> Torques:
     """Compute the torques of a motion; the requested source of forces is kept in their settings."""
     torques = inverse_dynamics(
         motion, method=settings.id_method, forces=settings.forces, filter=settings.filter, cutoff=settings.cutoff,
-        plate_cutoff=settings.plate_cutoff,
+        plate_cutoff=settings.plate_cutoff, contact=settings.contact,
     )  # fmt: skip
     return replace(torques, settings={**torques.settings, "forces": settings.forces})
 
@@ -99,6 +102,7 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     These are measured forces, completed by predicted ones for steps off the plates; predicted forces where there are no
     plates; and none where prediction fails, such as for a model without feet.
     """
+    check_contact_body(motion.model, settings.contact)
     chosen, notes = choose_settings(motion.recording, settings)
     try:
         torques = run_inverse_dynamics(motion, chosen)
@@ -119,7 +123,14 @@ def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> 
             chosen, notes = replace(chosen, cutoff=cutoff), (note,)
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
     predicted = replace(chosen, forces="predicted", filter="strides")
-    return replace(chosen, forces=PLATES_AND_PREDICTED) if measured else predicted, notes
+    if measured:
+        return replace(chosen, forces=PLATES_AND_PREDICTED, contact=settings.contact), notes
+    if settings.contact is not None:
+        raise SettingsError(
+            f"--contact {settings.contact}: No foot is on a force plate, so that the support of this body cannot be "
+            "separated from that of the feet. Use a recording with force plates, or omit --contact."
+        )
+    return predicted, notes
 
 
 def without_prediction(chosen: StageSettings, error: BorelliError) -> tuple[StageSettings, Note]:
@@ -127,7 +138,7 @@ def without_prediction(chosen: StageSettings, error: BorelliError) -> tuple[Stag
     if chosen.forces == PLATES_AND_PREDICTED:
         text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
         note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
-        return replace(chosen, forces="plates"), note
+        return replace(chosen, forces="plates", contact=None), note
     text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
     note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
     return replace(chosen, forces=None, filter="default"), note

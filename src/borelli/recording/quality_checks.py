@@ -20,7 +20,15 @@ from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plate_swaps, plate_contacts
 from borelli.recording.identify_marker_set import identify_marker_set, normalize_label, rank_marker_sets
 from borelli.recording.recording import Recording
-from borelli.recording.units_and_axes import UNITS, Conversion, infer_units, infer_up, measure_body_size, to_file_axis
+from borelli.recording.units_and_axes import (
+    UNITS,
+    UP_CONFLICT,
+    Conversion,
+    infer_units,
+    measure_body_size,
+    to_file_axis,
+)
+from borelli.recording.up_axis import contradicts, up_evidence
 
 SEVERITIES = ("error", "warning", "note")
 MIN_MODEL_FRACTION = 0.5
@@ -72,6 +80,11 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
     return tuple(sorted(issues, key=lambda issue: SEVERITIES.index(issue.severity)))
 
 
+def check_prepared(recording: Recording) -> tuple[Issue, ...]:
+    """Return the issues of a recording that `clean` prepared for an analysis: those that it cannot repair."""
+    return tuple(issue for check in _PREPARED_CHECKS for issue in check(recording) if issue.severity != "note")
+
+
 def _check_units(recording: Recording) -> Iterator[Issue]:
     points = _sample(recording)
     size, (low, high), what = measure_body_size(points, recording.markers)
@@ -86,18 +99,28 @@ def _check_units(recording: Recording) -> Iterator[Issue]:
 
 
 def _check_up_axis(recording: Recording) -> Iterator[Issue]:
-    points = _sample(recording)
-    corners = recording.data["plate_corners"].values if "plate_corners" in recording.data else None
-    inferred = infer_up(points, recording.markers)
-    plates = infer_up(points, (), corners)
-    if not inferred.value or inferred.value == "+Z":
+    conflict = next((note for note in recording.notes if note.code == UP_CONFLICT), None)
+    if conflict is not None:
+        yield Issue("up_axis", conflict.text, "all markers", "found while reading", conflict.action, "error")
         return
-    original = Conversion.from_attributes(recording.data.attrs, "m")
-    axis = to_file_axis(inferred.value, original)
-    lying = plates.source == "plates" and plates.value == "+Z"
-    text = "The body lies on the floor, or another axis is up." if lying else f"{original.up} of the file is not up."
-    evidence = inferred.evidence.replace(inferred.value, axis) + " of the file"
-    yield Issue("up_axis", text, "all markers", evidence, f"--up {axis}", "warning" if lying else "error")
+    data, points = recording.data, _sample(recording)
+    corners = data["plate_corners"].values if "plate_corners" in data else None
+    force = data["plate_force"].values[:: max(1, data.sizes["analog_time"] // 400)] if corners is not None else None
+    evidence = up_evidence(
+        points, recording.markers, corners=corners, force=None if force is None else force.reshape(-1, 3)
+    )
+    against = next((one for one in evidence if one.kind != "floor" and one.axis != "+Z"), None)
+    if against is None:
+        return
+    opposed = contradicts(evidence, "+Z")
+    axis, reason = (opposed.axis, opposed.reason) if opposed is not None else (against.axis, against.text)
+    original = Conversion.from_attributes(data.attrs, "m")
+    named = to_file_axis(axis, original)
+    wrong = f"{original.up} of the file is not up."
+    text = wrong if opposed is not None else "The body lies on the floor, or another axis is up."
+    severity = "warning" if opposed is None else "error"
+    reason = reason.replace(axis, named) + " of the file"
+    yield Issue("up_axis", text, "all markers", reason, f"--up {named}", severity)
 
 
 def _check_sides(recording: Recording) -> Iterator[Issue]:
@@ -311,7 +334,7 @@ def _check_model(recording: Recording, model: Model) -> Iterator[Issue]:
 
 def _reader_issues(recording: Recording) -> Iterator[Issue]:
     for note in recording.notes:
-        if note.kind == "problem":
+        if note.kind == "problem" and note.code != UP_CONFLICT:
             yield Issue(note.code, note.text, recording.name, "found while reading", note.action)
 
 
@@ -328,6 +351,7 @@ _CHECKS = (
     _check_channels,
     _check_labels,
 )
+_PREPARED_CHECKS = (_check_units, _check_up_axis, _check_sides, _check_plates, _check_channels)
 
 
 def _sample(recording: Recording) -> Array:

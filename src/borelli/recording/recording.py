@@ -85,6 +85,21 @@ class Note:
         return cls(text, "problem", code="implausible_values")
 
     @classmethod
+    def short_rows(cls, count: int) -> list[Note]:
+        """Return the note on rows with fewer cells than columns, whose values are missing."""
+        text = f"{count} rows have fewer cells than there are columns; the values of the others are missing."
+        return [cls(text, "problem", code="short_rows")] if count else []
+
+    @classmethod
+    def zeros(cls, counts: Sequence[int] | npt.NDArray[np.integer], names: Sequence[str]) -> list[Note]:
+        """Return the note on positions at exactly the origin that were set to missing, given their count by marker."""
+        affected = [name for name, count in zip(names, counts, strict=True) if count]
+        if not affected:
+            return []
+        text = f"{int(np.sum(counts))} positions at exactly the origin are read as missing: {list_names(affected)}."
+        return [cls(text, "changed", code="zero_positions")]
+
+    @classmethod
     def repeated(cls, names: Sequence[str]) -> Note:
         """Return the note on repeated names that were numbered."""
         return cls(f"Repeated names are numbered: {list_names(names, 10)}.", "problem", code="repeated_names")

@@ -17,16 +17,9 @@ import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import (
-    MAX_LABELS,
-    RELATIVE_HEIGHT,
-    facing_direction,
-    find_landmarks,
-    identify_landmark,
-    mean_position,
-    visible,
-)
+from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
 from borelli.recording.recording import Note, Recording
+from borelli.recording.up_axis import UpEvidence, contradicts, decide_up, signed_axis, stature_vectors, up_evidence
 
 UNITS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "in": 0.0254, "ft": 0.3048}
 """Length [m] of each known unit."""
@@ -34,11 +27,15 @@ _SPELLINGS = (("mil", "mm"), ("cen", "cm"), ("dec", "dm"), ("met", "m"), ("inc",
 STATURE_RANGE = (0.5, 2.6)
 """Plausible statures [m], from a crouching child to a jumping tall adult."""
 TYPICAL_STATURE = 1.65
-"""Stature [m] that decides between inches and centimeters where both are plausible."""
+"""Stature [m] near which most are."""
 MARKER_SPREAD_RANGE = (0.04, 2.5)
 """Plausible median distances [m] of markers from their median, from a hand to two people."""
-MIN_UPRIGHT_COMPONENT = 0.75
-"""Least component of the mean body direction along the vertical axis."""
+STATURE_SD = 0.25
+"""Standard deviation of the logarithm of a stature, with children, and of bodies that are bent."""
+UNIT_COST = {"m": 0.0, "mm": 0.0, "cm": 0.0, "in": 3.0, "ft": 5.0, "dm": 5.0}
+"""Negative log likelihood of each unit of length in motion files: inches are rare."""
+UP_CONFLICT = "up_axis_conflict"
+"""Code of the note on a vertical axis that the evidence contradicts."""
 MIN_TRAVEL_DISTANCE = 0.5
 """Horizontal displacement [m] below which the subject counts as stationary."""
 MAX_SAMPLED_FRAMES = 400
@@ -118,14 +115,10 @@ def opensim_conversion(recording: Recording, units: str | None = None, up: str |
 
 
 class Inference(NamedTuple):
-    """Unit or axis inferred from the data ("" if none), and its evidence.
-
-    `source` is "labels" (names of body parts, the most reliable), "plates", "floor" or "".
-    """
+    """Unit or axis inferred from the data ("" if none), and its evidence."""
 
     value: str
     evidence: str
-    source: str = ""
 
 
 class FrameOptions(TypedDict):
@@ -151,6 +144,7 @@ def infer_conversion(
     up: str | None = None,
     forward: str | None = None,
     plate_corners: Array | None = None,
+    plate_force: Array | None = None,
     default_units: str = "mm",
     default_up: str = "+Z",
 ) -> tuple[Conversion, tuple[Note, ...]]:
@@ -166,14 +160,17 @@ def infer_conversion(
         forward: Axis of the file that becomes x; "auto" for the direction in which the subject moves or faces. By
             default nothing is rotated about the vertical.
         plate_corners: Corners of force plates in the file's unit, shape (plates, 4, 3).
+        plate_force: Forces of plates [N] in the axes of the file, shape (samples, 3); of either sign.
         default_units: Usual unit of this format, used without evidence.
         default_up: Usual vertical axis of this format, used without evidence.
     """
     points = _sample(positions)
     labels = labels[: points.shape[1]]
     unit, unit_notes = _choose_unit(stated_units, units, points, labels, default_units)
-    inferred = infer_up(points, labels, None if plate_corners is None else np.asarray(plate_corners, float))
-    upward, up_notes = _choose_up(stated_up, up, inferred, default_up)
+    corners = None if plate_corners is None else np.asarray(plate_corners, float)
+    stated_axis = _stated_axis(stated_up)
+    evidence = up_evidence(points, labels, stated=stated_axis, corners=corners, force=plate_force)
+    upward, up_notes = _choose_up(stated_axis, up, evidence, default_up)
     result = Conversion.from_axes(unit, upward)
     direction = infer_forward(result.apply(points), labels)
     ahead = to_file_axis(direction.value, result)
@@ -220,15 +217,20 @@ def infer_units(points: Array, labels: Sequence[str]) -> Inference:
     if not fitting:
         return Inference("", f"{what} is {size:.4g} in the file, which is implausible in every known unit")
     if (low, high) == STATURE_RANGE:
-        fitting.sort(key=lambda name: abs(np.log(size * UNITS[name] / TYPICAL_STATURE)))
+        fitting.sort(key=lambda name: UNIT_COST[name] + stature_cost(size * UNITS[name]))
     return Inference(fitting[0], f"{what} is {size:.4g} in the file, {size * UNITS[fitting[0]]:.2f} m")
+
+
+def stature_cost(stature: float) -> float:
+    """Return the negative log likelihood of a stature [m]."""
+    return float(0.5 * (np.log(stature / TYPICAL_STATURE) / STATURE_SD) ** 2)
 
 
 def measure_body_size(points: Array, labels: Sequence[str]) -> tuple[float, tuple[float, float], str]:
     """Return the body size in the unit of the points, the plausible range [m], and a name of the size."""
     if not points.size:
         return 0.0, MARKER_SPREAD_RANGE, "nothing"
-    slopes = _stature_vectors(points, labels)
+    slopes = stature_vectors(points, labels)
     if len(slopes):
         stature = float(np.median(np.linalg.norm(slopes, axis=1)))
         return stature, STATURE_RANGE, "the stature estimated from labeled markers"
@@ -242,22 +244,6 @@ def measure_body_size(points: Array, labels: Sequence[str]) -> tuple[float, tupl
     medians = np.nanmedian(part, axis=1, keepdims=True)
     distances = np.linalg.norm(part - medians, axis=2)
     return float(np.nanmedian(distances)), MARKER_SPREAD_RANGE, "the median distance of markers from their median"
-
-
-def infer_up(points: Array, labels: Sequence[str], corners: Array | None = None) -> Inference:
-    """Infer the vertical axis from heads above feet, else from the plane of force plates, else from a floor."""
-    slopes = _stature_vectors(points, labels)
-    if len(slopes):
-        mean = (slopes / np.linalg.norm(slopes, axis=1, keepdims=True)).mean(axis=0)
-        axis = int(np.argmax(np.abs(mean)))
-        if abs(mean[axis]) >= MIN_UPRIGHT_COMPONENT:
-            name = _signed_axis(axis, mean[axis])
-            return Inference(name, f"the upper body is above the lower body along {name}", "labels")
-    if corners is not None and len(corners):
-        by_plates = _up_from_plates(points, corners)
-        if by_plates.value:
-            return by_plates
-    return _up_from_floor(points)
 
 
 def infer_forward(lab_points: Array, labels: Sequence[str]) -> Inference:
@@ -287,7 +273,7 @@ def to_file_axis(lab_axis: str, conversion: Conversion) -> str:
         return ""
     direction = _vector(lab_axis) @ conversion.rotation
     axis = int(np.argmax(np.abs(direction)))
-    return _signed_axis(axis, direction[axis])
+    return signed_axis(axis, direction[axis])
 
 
 def _choose_unit(
@@ -314,87 +300,46 @@ def _choose_unit(
     return named, notes
 
 
-def _choose_up(stated: str | None, specified: str | None, inferred: Inference, default: str) -> tuple[str, list[Note]]:
+def _stated_axis(word: str | None) -> str:
+    """Return the axis that a file states, "" if it states none."""
+    try:
+        return parse_axis(word, "up") if word and word.strip() else ""
+    except SettingsError:
+        return ""
+
+
+def _choose_up(
+    stated: str, specified: str | None, evidence: Sequence[UpEvidence], default: str
+) -> tuple[str, list[Note]]:
     override = "--up +Y (or another axis)"
     if specified:
         upward = parse_axis(specified, "up")
-        return upward, [Note(f"Vertical axis: {upward}, as specified.", "stated", code="up_axis")]
-    try:
-        axis = parse_axis(stated, "up") if stated and stated.strip() else None
-    except SettingsError:
-        axis = None
-    if axis is None:
-        how = "inferred" if inferred.value else "the usual one, without evidence"
-        axis = inferred.value or parse_axis(default)
-        text = f"Vertical axis: {axis}, {how} ({inferred.evidence})."
+        notes = [Note(f"Vertical axis: {upward}, as specified.", "stated", code="up_axis")]
+        if (opposed := contradicts(evidence, upward)) is not None:
+            text = f"{upward} is specified as vertical, but {opposed.reason}."
+            notes.append(Note(text, "problem", f"--up {opposed.axis}", code=UP_CONFLICT))
+        return upward, notes
+    decision = decide_up(evidence)
+    if decision is None:
+        axis = parse_axis(default)
+        text = f"Vertical axis: {axis}, the usual one, without evidence (neither labels nor a floor show it)."
         return axis, [Note(text, "inferred", override, code="up_axis")]
-    if inferred.value not in ("", axis) and inferred.value[1] == axis[1] and inferred.source == "labels":
-        # screens are described from in front and from behind, so only the letter is reliable
-        text = f"Vertical axis: {inferred.value}, inferred ({inferred.evidence}), although the file states {axis}."
-        return inferred.value, [Note(text, "inferred", f"--up {axis}", code="up_axis")]
-    notes = [Note(f"Vertical axis: {axis}, stated by the file.", "stated", code="up_axis")]
-    if inferred.value not in ("", axis):
-        text = f"The file states that {axis} is up, but {inferred.evidence}."
-        notes.append(Note(text, "problem", f"--up {inferred.value}", code="up_axis"))
-    return axis, notes
-
-
-def _stature_vectors(points: Array, labels: Sequence[str]) -> Array:
-    """Return the slope of position over relative height in each frame that shows enough of the body."""
-    marks = [identify_landmark(label) for label in labels[:MAX_LABELS]]
-    chosen = [i for i, mark in enumerate(marks) if mark and mark.part in RELATIVE_HEIGHT]
-    if len(chosen) < 3 or not points.size:
-        return np.empty((0, 3))
-    heights = np.array([RELATIVE_HEIGHT[mark.part] for mark in marks if mark and mark.part in RELATIVE_HEIGHT])
-    part = points[:, chosen]
-    is_visible = visible(part)
-    part = np.where(is_visible[..., None], part, 0.0)
-    count = is_visible.sum(axis=1)
-    offset = np.where(is_visible, heights - (is_visible @ heights / np.maximum(count, 1))[:, None], 0.0)
-    weight = (offset**2).sum(axis=1)
-    # a fifth of stature between the upper and the lower half of at least three markers
-    enough = (count >= 3) & (weight > count * 0.1**2)
-    slopes = np.einsum("fm,fma->fa", offset[enough], part[enough]) / weight[enough, None]
-    return slopes[np.linalg.norm(slopes, axis=1) > 0.0]
-
-
-def _up_from_plates(points: Array, corners: Array) -> Inference:
-    first, second = corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]
-    normals = np.cross(first, second)
-    sizes = np.linalg.norm(normals, axis=1, keepdims=True)
-    if not np.isfinite(sizes).all() or (sizes <= 0.0).any():
-        return Inference("", "the force plates have no area")
-    level = np.abs(normals / sizes).min(axis=0)
-    axis = int(np.argmax(level))
-    measured = points[visible(points)]
-    if level[axis] < 0.95 or not len(measured):
-        return Inference("", "the force plates are not aligned with the axes")
-    name = _signed_axis(axis, float(np.median(measured[:, axis]) - corners[..., axis].mean()))
-    evidence = f"{name[1]} is normal to the force plates, and the markers are on their {name[0]} side"
-    return Inference(name, evidence, "plates")
-
-
-def _up_from_floor(points: Array) -> Inference:
-    """Infer the axis along which the lowest point of all frames is nearly constant and near zero."""
-    is_visible = visible(points)
-    full = is_visible.sum(axis=1) >= 3
-    if full.sum() < 3:
-        return Inference("", "there are too few points to detect a floor")
-    part = np.where(is_visible[full][..., None], points[full], np.nan)
-    extent = np.nanmax(part, axis=1) - np.nanmin(part, axis=1)
-    size = float(np.median(np.linalg.norm(extent, axis=1)))
-    candidates: list[tuple[float, str]] = []
-    for axis in range(3):
-        for sign in (1.0, -1.0):
-            lowest = np.nanmin(sign * part[..., axis], axis=1)
-            wide = np.median(extent[:, axis]) > 0.3 * size
-            if wide and -0.1 * size < np.percentile(lowest, 5) and np.median(lowest) < 0.15 * size:
-                candidates.append((float(np.std(lowest)), _signed_axis(axis, sign)))
-    ranked = sorted(candidates)
-    if len(ranked) == 1 or (len(ranked) > 1 and ranked[0][0] < 0.5 * ranked[1][0]):
-        name = ranked[0][1]
-        return Inference(name, f"the height of the lowest marker is nearly constant only along {name}", "floor")
-    return Inference("", "neither labels nor a floor show the vertical axis")
+    axis = decision.axis
+    if not decision.certain:
+        text = f"The vertical axis is uncertain: {axis}, because {decision.reason}; or {decision.other}, because "
+        text = f"{text}{decision.objection}. {axis} is used."
+        return axis, [Note(text, "problem", f"--up {axis} or --up {decision.other}", code=UP_CONFLICT)]
+    if [one.kind for one in decision.evidence] == ["file"] or (stated and axis == stated and not decision.other):
+        return axis, [Note(f"Vertical axis: {axis}, stated by the file.", "stated", code="up_axis")]
+    text = f"Vertical axis: {axis}, inferred ({decision.reason})"
+    if stated and axis != stated:
+        # screens are described from in front and from behind: another sign is no contradiction
+        kind = "inferred" if axis[1] == stated[1] else "problem"
+        text = f"{text}, although the file states {stated}"
+        return axis, [Note(f"{text}.", kind, f"--up {stated}", code="up_axis")]
+    if decision.other:
+        text = f"{text}, although {decision.objection}"
+    return axis, [Note(f"{text}.", "inferred", override, code="up_axis")]
 
 
 def _sample(positions: Array | None) -> Array:
@@ -422,10 +367,6 @@ def _vector(axis: str) -> Array:
     return (1.0 if axis[0] == "+" else -1.0) * np.eye(3)["XYZ".index(axis[1])]
 
 
-def _signed_axis(axis: int, sign: float) -> str:
-    return ("+" if sign >= 0.0 else "-") + "XYZ"[axis]
-
-
 def _dominant_axis(direction: Array) -> str:
     axis = int(np.argmax(np.abs(direction[:2])))
-    return _signed_axis(axis, direction[axis])
+    return signed_axis(axis, direction[axis])

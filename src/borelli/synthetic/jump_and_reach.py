@@ -103,16 +103,18 @@ class Stance(NamedTuple):
         heel: Pitch of both feet about their balls, heel up [rad].
         shoulder: Flexion of both arms [rad].
         others: Other given coordinates [rad], by name.
+        lean: Forward lean of a shank per knee flexion.
     """
 
     model: Model
     heel: Array
     shoulder: Array
     others: Mapping[str, Array] = MappingProxyType({})
+    lean: float = SHANK_LEAN
 
     def pose(self, knee: Array, pitch: Array) -> tuple[Array, Array]:
         """Return coordinates (frames, coordinates) and center of mass (frames, 3) [m] of knees and pelvis."""
-        lean = SHANK_LEAN * knee
+        lean = self.lean * knee
         both = {
             "knee_flexion": knee, "ankle_flexion": lean - self.heel, "toe_extension": self.heel,
             "hip_flexion": pitch - lean + knee, "shoulder_flexion": self.shoulder,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import marker_positions
+from borelli.model.kinematics import marker_positions, poses
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.transforms import vector
@@ -19,6 +19,7 @@ from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, make_d
 from borelli.synthetic.curves import spline_derivatives
 from borelli.synthetic.ground_forces import Loads, distribute_load, root_wrench, sole_points
 from borelli.synthetic.jump_and_reach import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
+from borelli.synthetic.sit_to_stand import SIT_TO_STAND_DURATION, seat_load, sit_to_stand_coordinates
 from borelli.synthetic.walk import CYCLE, preferred_pressure, walk_coordinates
 
 Array = NDArray[np.float64]
@@ -39,13 +40,23 @@ class SyntheticRecording(NamedTuple):
     """The subject, with true marker offsets."""
     coordinates: Array
     """(frames, coordinates) of the true motion [rad or m]."""
+    seat_force: Array | None = None
+    """(frames, 3) force of the seat on the pelvis [N], which no plate records; None without a seat."""
+
+
+class _Task(NamedTuple):
+    """Motion and forces at the samples of the plates."""
+
+    coordinates: Array
+    loads: Loads
+    seat_force: Array | None = None
 
 
 def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> SyntheticRecording:
-    """Create a recording of a walk, a jump or a reach, with markers and force plates.
+    """Create a recording of a walk, a jump, a reach or of standing up, with markers and force plates.
 
     Args:
-        task: "walk", "jump" or "reach".
+        task: "walk", "jump", "reach" or "sit_to_stand" (plates under the feet, none under the seat).
         noise: Standard deviation of each marker along each axis [m].
         gaps: Fraction of marker samples that are missing.
         seed: Seed of noise, gaps and marker offsets.
@@ -62,7 +73,9 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
         >>> bool(force.min() < 1.0)  # in flight
         True
     """
-    tasks: dict[str, Callable[[Model], tuple[Array, Loads]]] = {"walk": _walk, "jump": _jump, "reach": _reach}
+    tasks: dict[str, Callable[[Model], _Task]] = {
+        "walk": _walk, "jump": _jump, "reach": _reach, "sit_to_stand": _sit_to_stand,
+    }  # fmt: skip
     if task not in tasks:
         raise SettingsError(unknown_name("task", task, tasks))
     random = np.random.default_rng(seed)
@@ -72,7 +85,7 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
         for marker in model.markers
     )
     model = replace(model, markers=markers)
-    fine, loads = tasks[task](model)
+    fine, loads, seat = tasks[task](model)
     q = fine[::SAMPLES_PER_FRAME]
     points = marker_positions(model, q)
     points = points + random.normal(0.0, noise, points.shape)
@@ -95,43 +108,52 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
         metadata={"synthetic": True, "task": task, "noise_m": noise, "gaps": gaps, "seed": seed},
         notes=(Note(about, "stated", code="synthetic"),),
     )  # fmt: skip
-    return SyntheticRecording(recording, model, q)
+    return SyntheticRecording(recording, model, q, None if seat is None else seat[::SAMPLES_PER_FRAME])
 
 
 def _clock(duration: float) -> Array:
     return np.arange(round(duration * RATE) * SAMPLES_PER_FRAME + 1) / (RATE * SAMPLES_PER_FRAME)
 
 
-def _walk(model: Model) -> tuple[Array, Loads]:
+def _walk(model: Model) -> _Task:
     """Return three cycles and a little, from just before a right foot strike."""
     time = _clock(3.2 * CYCLE) - 0.1 * CYCLE
     walk = walk_coordinates(model, time)
     q, velocities, accelerations = spline_derivatives(walk.coordinates, time[1] - time[0])
     wrench = root_wrench(model, q, velocities, accelerations)
-    return q, distribute_load(*wrench, walk.left_load, preferred_pressure(model, time))
+    return _Task(q, distribute_load(*wrench, walk.left_load, preferred_pressure(model, time)))
 
 
-def _jump(model: Model) -> tuple[Array, Loads]:
+def _jump(model: Model) -> _Task:
     time = _clock(JUMP_DURATION)
     return _on_both_feet(model, jump_coordinates(model, time), time)
 
 
-def _reach(model: Model) -> tuple[Array, Loads]:
+def _reach(model: Model) -> _Task:
     time = _clock(REACH_DURATION)
     return _on_both_feet(model, reach_coordinates(model, time), time)
 
 
-def _on_both_feet(model: Model, coordinates: Array, time: Array) -> tuple[Array, Loads]:
-    """Load both feet according to the position of the center of pressure between them."""
+def _sit_to_stand(model: Model) -> _Task:
+    time = _clock(SIT_TO_STAND_DURATION)
+    return _on_both_feet(model, sit_to_stand_coordinates(model, time), time, seated=True)
+
+
+def _on_both_feet(model: Model, coordinates: Array, time: Array, *, seated: bool = False) -> _Task:
+    """Load both feet, and first a seat, according to the position of the center of pressure between them."""
     q, velocities, accelerations = spline_derivatives(coordinates, time[1] - time[0])
     force, moment = root_wrench(model, q, velocities, accelerations)
     under = sole_points(model, q).mean(axis=2)
+    seat = None
+    if seated:
+        seat, point = seat_load(force, moment, poses(model, q)[0][:, 0], under.mean(axis=1))
+        force, moment = force - seat, moment - np.cross(point, seat)
     left, right = under[:, 0, 1], under[:, 1, 1]
     sideways = moment[:, 0] / np.maximum(force[:, 2], MIN_PLATE_FORCE)
     fraction = np.clip((sideways - right) / (left - right), 0.0, 1.0)
     flying = force[:, 2] < MIN_PLATE_FORCE
     force, moment = np.where(flying[:, None], 0.0, force), np.where(flying[:, None], 0.0, moment)
-    return q, distribute_load(force, moment, fraction, under)
+    return _Task(q, distribute_load(force, moment, fraction, under), seat)
 
 
 def _plates(loads: Loads) -> dict[str, Array]:

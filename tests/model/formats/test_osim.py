@@ -84,7 +84,7 @@ def test_every_element_is_read_or_noted() -> None:
     (coupling,) = model.couplings
     assert (coupling.coordinate, coupling.on, coupling.function(0.3)) == ("mtp_a", "bend", 2.0 * (0.5 * 0.3 + 0.1))
     assert "ConstantDistanceConstraint 'rod' is not read" in " ".join(model.notes)
-    assert "Not read: 1 CoordinateActuator." in model.notes
+    assert any(note.startswith("Not read: 1 CoordinateActuator") for note in model.notes)
     assert "Joint 'spine' is reversed" in " ".join(model.notes)
     assert model.gravity == (0.0, -9.81, 0.0)
     assert model.body("femur").inertia[0] == (0.021, 0.001, -0.002)

@@ -293,3 +293,51 @@ def test_ground_forces_of_another_file_are_assigned_to_feet(markers, forces, sid
     assert max(step.distance for step in steps) < 0.08
     with pytest.raises(SettingsError, match="already has plates"):
         add_plates(both, both)
+
+
+def problems(recording, code):
+    return [note for note in recording.notes if note.code == code and note.kind == "problem"]
+
+
+def test_plates_of_another_trial_are_reported():
+    walk = recording()
+    plates = [name for name in walk.data.data_vars if name.startswith("plate_")]
+    markers, forces = (
+        walk.with_data(walk.data.drop_dims("analog_time").drop_dims("corner")),
+        walk.with_data(walk.data[plates]),
+    )
+    assert not problems(add_plates(markers, forces), "plate_times")
+    late = forces.with_data(forces.data.assign_coords(analog_time=forces.data["analog_time"] + 1.5))
+    (note,) = problems(add_plates(markers, late), "plate_times")
+    assert "1.50 to 4.50 s" in note.text
+    short = forces.with_data(forces.data.isel(analog_time=slice(0, 1500)))
+    assert problems(add_plates(markers, short), "plate_times")
+
+
+def test_loads_far_from_the_feet_are_dropped_with_a_warning():
+    walk = recording()
+    center = walk.data["plate_center_of_pressure"]
+    moved = center + np.array([0.0, 3.0, 0.0])
+    far = walk.with_data(walk.data.assign(plate_center_of_pressure=moved).drop_vars("plate_corners"))
+    found = assign_plates(far)
+    assert "ground_reaction_force" not in found.data
+    (note,) = problems(found, "plate_omitted")
+    assert "plate 1" in note.text and "m from the nearer foot" in note.text
+
+
+def test_a_light_foot_that_rests_on_a_plate_is_no_offset():
+    """A plate under a foot that presses with 30 N is not zeroed; an empty plate that reads 30 N is."""
+    from borelli.recording.forces.assign_to_feet import zero_plates
+
+    walk = recording()
+    points = np.repeat(walk.data["marker_position"].values[100:101], walk.frames, axis=0)  # stands still
+    feet = [points[0, walk.markers.index(name)] for name in ("LHEE", "LTOE")]
+    corners = walk.data["plate_corners"].values.copy()
+    corners[0] = np.mean(feet, axis=0) * (1, 1, 0) + [[0.3, 0.2, 0], [-0.3, 0.2, 0], [-0.3, -0.2, 0], [0.3, -0.2, 0]]
+    corners[1] = corners[0] + [5.0, 0.0, 0.0]
+    force = np.zeros_like(walk.data["plate_force"].values)
+    force[..., 2] = 30.0
+    changed = {"marker_position": points, "plate_corners": corners, "plate_force": force}
+    data = walk.data.assign({name: walk.data[name].copy(data=values) for name, values in changed.items()})
+    found = zero_plates(walk.with_data(data)).data["plate_force"].values
+    assert (found[:, 0, 2] == 30.0).all() and not found[:, 1, 2].any()

@@ -238,3 +238,13 @@ def test_a_copy_without_its_skeleton_says_so(tmp_path):
     shutil.copy(real("cmu/asfamc/02_01.amc"), tmp_path)
     with pytest.raises(FileFormatError, match="TakeoMonday"):
         read_recording(tmp_path / "02_01.amc")
+
+
+def test_the_skeleton_of_another_subject_is_a_problem(arm, tmp_path):
+    other = tmp_path / "77.asf"
+    asf = tmp_path / "arm.asf"
+    shutil.copy(asf, other)
+    own = read_amc(arm)
+    assert not [note for note in own.notes if note.code == "skeleton" and note.kind == "problem"]
+    (note,) = [note for note in read_amc(arm, other).notes if note.code == "skeleton"]
+    assert note.kind == "problem" and "77.asf" in note.text and note.action == "--skeleton FILE"

@@ -82,6 +82,41 @@ def test_unsigned_analog_samples_are_not_taken_for_negative_ones(tmp_path):
     assert one.data["analog"].values.ravel().tolist() == [7232.0, -32668.0]
 
 
+@pytest.mark.parametrize("real", [True, False])
+@pytest.mark.parametrize("stated", ["UNSIGNED", None])
+def test_unsigned_offsets_are_read_in_real_files_and_without_a_statement(stated, real, tmp_path):
+    """A channel of a 16-bit converter rests at 32,768; as a signed number its offset is -32,768."""
+    signal = np.array([0.0, 250.0, -120.0, 40.0])
+    raw = 32768.0 + np.stack([signal, -signal], axis=1)[None]
+    groups = {"ANALOG": {"OFFSET": np.array([-32768, -32768]), "SCALE": np.array([0.5, 1.0]), "LABELS": ["A", "B"]}}
+    groups["ANALOG"] |= {} if stated is None else {"FORMAT": stated}
+    one = read_bytes(c3d_bytes(steps(frames=1), groups, real=real, scale=0.5, analog=raw), tmp_path)
+    assert np.allclose(one.data["analog"].values, np.stack([0.5 * signal, -signal], axis=1))
+    assert any(note.code == "analog_offset" for note in one.notes) == (stated is None)
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_signed_offsets_stay_signed(real, tmp_path):
+    raw = np.array([[[-900.0, 3.0], [-1010.0, -20.0], [-990.0, 40.0]]])
+    groups = {"ANALOG": {"OFFSET": np.array([-1000, -5]), "LABELS": ["A", "B"]}}
+    one = read_bytes(c3d_bytes(steps(frames=1), groups, real=real, scale=0.5, analog=raw), tmp_path)
+    assert np.allclose(one.data["analog"].values, raw[0] + [1000.0, 5.0])
+    assert not any(note.code == "analog_offset" for note in one.notes)
+
+
+def test_a_point_at_exactly_the_origin_is_missing_but_a_zero_output_is_not(tmp_path):
+    markers = steps()
+    markers[0, 1] = 0.0
+    groups = {"POINT": {"LABELS": ["LASI", "RASI", "LHEE", "LAnkleAngles"], "ANGLES": ["LAnkleAngles"]}}
+    markers[:, 3] = 0.0
+    one = read_bytes(c3d_bytes(markers, groups), tmp_path)
+    missing = np.isnan(one.data["marker_position"].values).any(axis=2)
+    assert missing[0, one.markers.index("RASI")]
+    assert np.isfinite(one.data["model_output"].values).all()
+    (note,) = [note for note in one.notes if note.code == "zero_positions"]
+    assert "RASI" in note.text and note.kind == "changed"
+
+
 @st.composite
 def recordings(draw):
     """Recordings with gaps, residuals, quantities, channels, plates and events, in various units and axes."""
@@ -527,7 +562,7 @@ FACTS = {
     "c3d/opensim_walking2/walking2.c3d": (44, 1249, 250.0, 27567),
     "c3d/pycgm_movement/Movement_trial.c3d": (239, 323, 120.0, 2735),
     "c3d/qualisys_walk/Qualisys.c3d": (55, 340, 200.0, 0),
-    "c3d/sprint_8plates/JA1Gait35.c3d": (53, 324, 250.0, 0),
+    "c3d/sprint_8plates/JA1Gait35.c3d": (53, 324, 250.0, 1),  # that reader has it at the origin
     "c3d/vicon_overground_4plates/test_small.c3d": (191, 337, 100.0, 4374),
     "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d": (137, 94, 100.0, 0),
     "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d": (193, 315, 100.0, 6048),

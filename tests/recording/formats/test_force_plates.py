@@ -235,7 +235,7 @@ def test_plates_are_read_in_lab_meters():
         ({"CHANNEL": [[1, 2, 3]]}, "lists 3 of its 6"),
         ({"CORNERS": [[[0.0, 0.0, 0.0]] * 4]}, "have no area"),
         ({"CORNERS": []}, "missing"),
-        ({"USED": 2}, "plate 2 is not used: its type is 0"),
+        ({"USED": 2}, "plate 2 is not used: its corners"),
     ],
 )
 def test_unusable_plates_are_omitted_with_the_reason(change, why):
@@ -303,3 +303,21 @@ def test_feet_strike_the_plates_when_the_file_says_so():
     for plate in (1, 3, 6, 7):
         first = time[np.abs(one.data["plate_force"].values[:, plate, 2]) > 20.0][0]
         assert np.abs(strikes - first).min() < 0.004
+
+
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("types", [14, 1])
+def test_all_plates_of_a_file_with_fourteen_are_read(rows, types):
+    """Their channels in rows or as one list, with a type each or one type of all."""
+    corner = np.array([[400.0, 600, 0], [400, 0, 0], [0, 0, 0], [0, 600, 0]])
+    channels = np.arange(1, 85).reshape(14, 6)
+    plain = {
+        "FORCE_PLATFORM": {
+            "USED": 14, "TYPE": [2] * types, "CHANNEL": (channels if rows else channels.ravel()).tolist(),
+            "CORNERS": (corner + 500.0 * np.arange(14)[:, None, None] * [1.0, 0.0, 0.0]).tolist(),
+            "ORIGIN": np.zeros((14, 3)).tolist(),
+        }
+    }  # fmt: skip
+    plates, notes = read_plates(parameters_from_plain(plain), Conversion.from_axes("mm", "+Z"), 84)
+    assert notes == [] and [plate.channels.tolist() for plate in plates] == (channels - 1).tolist()
+    assert np.allclose([plate.center[0] for plate in plates], 0.2 + 0.5 * np.arange(14))

@@ -276,3 +276,18 @@ def test_radians_and_degrees_of_one_motion_agree():
     for name in ("hip_flexion_r", "knee_angle_l", "pelvis_tx"):
         a, b = (one.data["coordinate_value"].sel(coordinate=name).values for one in (opencap, manual))
         assert np.sqrt(np.mean((a - b) ** 2)) < 0.1
+
+
+def force_table(arm):
+    """Return a table of a loaded plate whose moment is the force times an arm [m]."""
+    names = [f"ground_force_{kind}{axis}" for kind in "vp" for axis in "xyz"] + [f"ground_torque_{a}" for a in "xyz"]
+    rows = "".join(f"{0.01 * k}\t0\t700\t0\t0.1\t0\t0.2\t0\t{700.0 * arm}\t0\n" for k in range(30))
+    return "forces\nnRows=30\nnColumns=10\nendheader\ntime\t" + "\t".join(names) + "\n" + rows
+
+
+@pytest.mark.parametrize(("arm", "expected"), [(0.01, 7.0), (0.4, 280.0), (20.0, 14.0)])
+def test_moments_of_force_files_are_checked_for_plausibility(arm, expected, tmp_path):
+    recording = read(force_table(arm), tmp_path)
+    assert np.allclose(recording.data["plate_free_moment"].values[:, 0, 2], expected)
+    noted = [note for note in recording.notes if note.code == "plate_moment"]
+    assert len(noted) == (arm > 0.1) and all(note.kind == "problem" for note in noted)

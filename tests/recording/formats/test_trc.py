@@ -132,7 +132,8 @@ def test_prefix_repeated_names_and_zeros_are_noted(tmp_path):
     assert recording.subject["prefix"] == "Bob"
     problems = notes_of(recording, "problem")
     assert "Repeated names" in problems
-    assert "(0, 0, 0)" in problems
+    assert "1 positions at exactly the origin are read as missing" in notes_of(recording, "changed")
+    assert np.isnan(recording.data["marker_position"].values).any(axis=2).sum() == 2  # and an empty cell
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "latin-1"])
@@ -216,7 +217,7 @@ def test_a_recording_without_markers_is_not_written(tmp_path):
 FACTS = [  # markers, frames, rate [Hz], units, missing samples (README of the data)
     ("opensim/subject01_walk/subject01_walk1.trc", 41, 151, 60.0, "mm", 0),
     ("opensim/subject01_walk/subject01_static.trc", 49, 300, 60.0, "mm", 0),
-    ("opensim/hamner2010_running/subject02_running.trc", 41, 600, 60.0, "mm", 0),
+    ("opensim/hamner2010_running/subject02_running.trc", 41, 600, 60.0, "mm", 600),  # one marker at the origin
     ("opensim/hamner2010_running/subject02_static.trc", 49, 300, 60.0, "mm", 0),
     ("opensim/rajagopal2015_run_bmclab/motion_capture_run.trc", 78, 123, 150.0, "mm", 2460),
     ("opensim/rajagopal2016/walk/motion_capture_walk.trc", 41, 238, 100.0, "mm", 0),

@@ -8,7 +8,9 @@ to 1 and falls again along a cosine outside the step, where forces are small:
 
     force = (1 - s) measured + predicted, which is solved with s as a factor of the confidence of contact.
 
-Forces, centers of pressure and free moments of the two make one wrench.
+Forces, centers of pressure and free moments of the two make one wrench. A foot whose sole is above a loaded plate is
+not off it, however little the plate measures, and neither is a loaded foot that stays down without single support, as
+in sitting: what plates measured there is kept, and the rest is an external contact (`external_contact`).
 """
 
 from __future__ import annotations
@@ -20,22 +22,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Feet, Loads
+from borelli.analysis.dynamics.external_loads import FEET, Feet, Loads
 from borelli.analysis.dynamics.plate_coverage import MIN_DEFICIT, MIN_DEFICIT_DURATION, PlateCoverage, sustained_deficit
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_euler_torques
-from borelli.analysis.ground.predict_grf import Ground, PlateForces, solve_ground_reaction
+from borelli.analysis.ground.external_contact import (
+    CONTACT,
+    contact_frames,
+    contact_notes,
+    with_contact,
+)
+from borelli.analysis.ground.predict_grf import Ground, GroundReaction, PlateForces, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
-from borelli.recording.recording import Note
+from borelli.recording.forces.plate_area import inside_plates
+from borelli.recording.recording import MIN_PLATE_FORCE, Note
 
 Mask = NDArray[np.bool_]
 
 SOURCE = "plates and predicted"
 MIN_STANCE_FORCE = 0.1
 """Fraction of the weight above which a predicted force counts as stance."""
+MIN_INSIDE_FRACTION = 0.9
+"""Fraction of a stance in which a sole must be above plates for the foot to be on them."""
 BLEND_DURATION = 0.05
 """Time over which forces change from measured to predicted [s]."""
 
@@ -50,12 +61,14 @@ def torques_with_predicted_steps(
     *,
     coverage: PlateCoverage | None = None,
     ground: Ground | None = None,
+    contact: str | None = None,
 ) -> Torques:
     """Compute torques with plate forces, and predicted forces under feet that stood off the plates.
 
     `grf_complete` is still that of the plates alone. `grf_source` is "plate" or "predicted" (where any part of the
     force is) for each foot and frame; `grf_known` is true where both together support the body. `coverage` and `ground`
-    are those of the trial that the motion is a part of; by default they are found from the motion.
+    are those of the trial that the motion is a part of; by default they are found from the motion. `contact` is the
+    body on which other support is estimated.
     """
     if coverage is None:
         alone = newton_euler_torques(motion, curves, plates, settings, moved)
@@ -65,30 +78,64 @@ def torques_with_predicted_steps(
             bool(attrs["weighed_strides"]),
         )  # fmt: skip
         if coverage.grf_complete.all():
-            return alone
+            notes = contact_notes(curves.time, ~coverage.grf_complete, curves.time, motion.model.mass, contact)
+            return replace(alone, notes=(*alone.notes, *notes))
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
     # plates of a subject heavier than the model carry more than the model requires
     scale = coverage.plate_mass / motion.model.mass if np.isfinite(coverage.plate_mass) else 1.0
-    required = scale * solve_ground_reaction(moved, curves, ground=ground).on_feet()[0][..., 2]
+    reaction = solve_ground_reaction(moved, curves, ground=ground)
+    required = scale * reaction.on_feet()[0][..., 2]
     measured = plates.at(curves.time).force[..., 2]
-    off = _off_plates(curves.time, coverage.grf_complete, required / (scale * weight), measured / (scale * weight))
+    unit = scale * weight
+    off = _off_plates(
+        curves.time, coverage.grf_complete, required / unit, measured / unit, _inside(motion, reaction),
+        MIN_PLATE_FORCE / unit,
+    )  # fmt: skip
     free = np.stack([_ramps(one, curves.rate) for one in off.T], axis=1)
-    loads = fill_loads(curves, moved, plates, free, feet, ground)
+    loads = fill_loads(curves, moved, plates, free, feet, ground) if free.any() else plates
     torques = newton_euler_torques(motion, curves, loads, settings, moved, coverage)
-    deficit = torques.data["residual_force"].values[:, 2] / weight
-    known = coverage.grf_complete | ~sustained_deficit(deficit, curves.time)
+    source = np.where(free > 0.0, "predicted", "plate")
+    known = coverage.grf_complete | ~sustained_deficit(_deficit(torques) / weight, curves.time)
+    frames, deficit = contact_frames(curves.time, known, off), _deficit(torques)
+    if contact is not None:
+        residual = torques.data["residual_force"].values, torques.data["residual_moment"].values
+        near = _ramps(frames, curves.rate)
+        loads = with_contact(loads, moved, curves.time, contact, residual, near)
+        torques = newton_euler_torques(motion, curves, loads, settings, moved, coverage)
+        source = np.column_stack([source, np.where(near > 0.0, CONTACT, "plate")])
+        known = coverage.grf_complete | ~sustained_deficit(_deficit(torques) / weight, curves.time)
     torques.data["grf_known"] = (("time",), known, {"units": "1"})
-    torques.data["grf_source"] = (("time", "foot"), np.where(free > 0.0, "predicted", "plate"))
-    notes = coverage_notes(coverage, motion.model.mass, plates.name, off, known)
+    torques.data["grf_source"] = (("time", "foot"), source)
+    supported = contact if frames.any() else None
+    notes = (
+        *coverage_notes(coverage, motion.model.mass, plates.name, off, known, supported),
+        *contact_notes(curves.time, frames, deficit, motion.model.mass, contact),
+    )
     return replace(torques, notes=(*torques.notes, *notes))
 
 
+def _deficit(torques: Torques) -> Array:
+    return np.asarray(torques.data["residual_force"].values[:, 2])
+
+
+def _inside(motion: Motion, reaction: GroundReaction) -> Mask | None:
+    """Return (frames, feet) where all of a sole is above plates; None if the positions of the plates are unknown."""
+    if motion.recording is None or "plate_corners" not in motion.recording.data:
+        return None
+    inside = inside_plates(reaction.required.position, motion.recording.data["plate_corners"].values)
+    return np.asarray(inside.reshape(len(inside), len(FEET), -1).all(axis=2))
+
+
 def coverage_notes(
-    coverage: PlateCoverage, mass: float, names: tuple[str, ...], off: Mask, known: Mask
+    coverage: PlateCoverage, mass: float, names: tuple[str, ...], off: Mask, known: Mask, contact: str | None = None
 ) -> tuple[Note, ...]:
-    """Return notes on frames (frames, feet) off the plates, on the mass [kg], and on frames of unknown force."""
-    notes = coverage.notes(mass, _count_steps(names, off))
-    if not known.all():
+    """Return notes on frames (frames, feet) off the plates, on the mass [kg], and on frames of unknown force.
+
+    `contact` is the body whose external contact is estimated.
+    """
+    filled = [*_count_steps(names, off), *([f"the contact of {contact}"] if contact else [])]
+    notes = coverage.notes(mass, " and ".join(filled) or None)
+    if not known.all() and off.any():
         percent = 100.0 * float(1.0 - known.mean())
         text = (
             f"In {percent:.0f} % of frames the ground reaction force is incomplete. Leg torques in those frames are "
@@ -126,23 +173,30 @@ def fill_loads(
     )  # fmt: skip
 
 
-def _off_plates(time: Array, complete: Mask, required: Array, measured: Array) -> Mask:
-    """Return (frames, feet) where a foot stands without plate support; forces are vertical, fractions of the weight."""
+def _off_plates(
+    time: Array, complete: Mask, required: Array, measured: Array, inside: Mask | None = None, loaded: float = 0.03
+) -> Mask:
+    """Return (frames, feet) where a foot stands without plate support; forces are vertical, fractions of the weight.
+
+    `inside` (frames, feet): the sole is above plates, if that is known; `loaded`: least force of a loaded plate.
+    """
     stance = required >= MIN_STANCE_FORCE
     alone = stance & (stance.sum(axis=1) == 1)[:, None]
-    result = np.zeros_like(stance)
+    result, on = np.zeros_like(stance), np.zeros_like(stance)
     for foot in range(stance.shape[1]):
         for start, stop in find_runs(stance[:, foot]):
-            if complete[start:stop].all():
-                continue
             single = alone[start:stop, foot]
+            stays = not single.any() if inside is None else inside[start:stop, foot].mean() >= MIN_INSIDE_FRACTION
+            on[start:stop, foot] = stays and measured[start:stop, foot].max() >= loaded
+            if complete[start:stop].all() or on[start, foot]:
+                continue
             used = single if single.any() else np.ones(stop - start, bool)
             got, needed = (values[start:stop, foot][used].sum() for values in (measured, required))
             result[start:stop, foot] = got < (1.0 - MIN_DEFICIT) * needed
     # a foot in single support with a deficit midway leaves its plate there, or only then steps onto it
     left = ~complete & ~result.any(axis=1)
     for foot in range(stance.shape[1]):
-        for start, stop in find_runs(left & alone[:, foot]):
+        for start, stop in find_runs(left & alone[:, foot] & ~on[:, foot]):
             if time[stop - 1] - time[start] >= MIN_DEFICIT_DURATION:
                 first, last = next((a, b) for a, b in find_runs(stance[:, foot]) if a <= start < b)
                 leaves = last - stop < start - first
@@ -160,9 +214,9 @@ def _ramps(on: Mask, rate: float) -> Array:
     return np.asarray(0.5 + 0.5 * np.cos(np.pi * np.clip(away / BLEND_DURATION, 0.0, 1.0)))
 
 
-def _count_steps(names: tuple[str, ...], off: Mask) -> str:
+def _count_steps(names: tuple[str, ...], off: Mask) -> list[str]:
     counts = [(name, len(find_runs(one))) for name, one in zip(names, off.T, strict=True)]
-    return " and ".join(f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n) or "no foot"
+    return [f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n]
 
 
 def _combine(first: Loads, second: Loads, fraction: Array) -> tuple[Array, Array, Array]:

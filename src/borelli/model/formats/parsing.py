@@ -10,6 +10,12 @@ from borelli.model.model import Model
 from borelli.model.validate import validate
 
 
+class LossNote(str):
+    """Note of a model about content of its file that the model does not contain."""
+
+    code = "not_read"
+
+
 def parse_numbers(words: Sequence[str], count: int) -> list[float] | None:
     """Return the numbers in `words`; None unless they are `count` finite numbers below `MAX_NUMBER`."""
     try:

@@ -16,7 +16,7 @@ import numpy as np
 from borelli.errors import FileFormatError, list_names, unknown_name
 from borelli.files.outside_paths import outside_notes
 from borelli.files.xml import Element, read_xml
-from borelli.model.formats.parsing import parse_numbers, validate_file
+from borelli.model.formats.parsing import LossNote, parse_numbers, validate_file
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
@@ -72,7 +72,7 @@ def read_urdf(path: str | Path) -> Model:
         notes.append(f"The root link {list_names(roots)} is fixed to the ground. Use a floating joint to let it move.")
     unread = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
     if unread:
-        notes.append(f"Elements not read: {list_names(unread)}.")
+        notes.append(LossNote(f"Elements not read: {list_names(unread)}."))
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     return with_default_frames(validate_file(model, path, sound_masses=False))
@@ -163,7 +163,7 @@ def _body(name: str, link: Element, notes: list[str]) -> Body:
         geometry = collision.find("geometry")
         for geometry_element in geometry.children if geometry is not None else ():
             if geometry_element.tag not in SHAPES:
-                notes.append(f"Collision shapes of kind {geometry_element.tag} are not read.")
+                notes.append(LossNote(f"Collision shapes of kind {geometry_element.tag} are not read."))
                 continue
             kind, size = SHAPES[geometry_element.tag](geometry_element)
             frame, title = _frame(collision.find("origin")), collision.attributes.get("name", "")

@@ -14,6 +14,7 @@ import numpy as np
 from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.recording.forces.plate_area import resting_feet
 from borelli.recording.formats.c3d.force_plates import channels_match_plates, plate_axes, plates_from_channels
 from borelli.recording.landmarks import find_foot_markers, mean_position
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, check_names, with_layout
@@ -30,6 +31,8 @@ MAX_SWAPPED_RATIO = 0.5
 """Largest ratio of the distances of loads from feet after and before swapping two plates."""
 MIN_UNLOADED_TIME = 0.1
 """Least unloaded time [s] of a plate that is zeroed."""
+MAX_TIME_DIFFERENCE = 0.1
+"""Difference [s] of the first or last times of markers and plates above which their files may not belong together."""
 CHUNK_SAMPLES = 100_000
 """Samples processed together, to bound memory."""
 SIDES = ("left", "right")
@@ -59,22 +62,27 @@ class PlateSwap(NamedTuple):
 def zero_plates(recording: Recording) -> Recording:
     """Return the recording with the offset of unloaded plates subtracted.
 
-    Samples within 20 N of the least normal force count as unloaded; plates that are always loaded are not changed. In
-    recordings of C3D files the loads are recomputed from the channels. In others the moments of an unloaded plate are
-    unknown: the forces change, and the centers of pressure, which a few newtons move by millimeters, are kept.
+    Samples within 20 N of the least normal force count as unloaded, unless a foot rests on the plate; plates that are
+    always loaded are not changed. In recordings of C3D files the loads are recomputed from the channels. In others the
+    moments of an unloaded plate are unknown: the forces change, and the centers of pressure, which a few newtons move
+    by millimeters, are kept.
     """
     if "plate_force" not in recording.data:
         return recording
     force = recording.data["plate_force"].values.copy()
     notes = []
     empty_samples = np.zeros(force.shape[:2], bool)
+    resting = resting_feet(recording)
+    frames = None if resting is None else _frames_at(recording, recording.data["analog_time"].values)
     for index, name in enumerate(recording.plates):
         normal = force[:, index, 2]
         if not np.isfinite(normal).any():
             continue
         low = np.nanpercentile(normal, 2)
         empty = np.abs(normal - low) < 20.0
-        offset = np.median(force[empty, index], axis=0)
+        if resting is not None:
+            empty &= ~resting[frames, index]
+        offset = np.median(force[empty, index], axis=0) if empty.any() else np.zeros(3)
         if (
             abs(low) > 2.5 * MIN_PLATE_FORCE
             or empty.sum() < MIN_UNLOADED_TIME * recording.analog_rate
@@ -147,8 +155,9 @@ def assign_plates(recording: Recording) -> Recording:
     """
     steps = plate_contacts(recording)
     assigned = [step for step in steps if step.side]
+    lost = _unassigned_notes([step for step in steps if not step.side])
     if not assigned:
-        return recording
+        return recording.with_notes(*lost) if lost else recording
     data = recording.data
     times = data["analog_time"].values
     shape = (len(times), 2, 3)
@@ -176,13 +185,23 @@ def assign_plates(recording: Recording) -> Recording:
         f"{step.plate}: {step.side} foot at {step.start:.2f} to {step.end:.2f} s" for step in assigned[:12]
     )
     text = f"Plate loads are assigned to the feet above them: {shown}."
-    notes = [Note(text, "changed", "clean(feet=False)", code="plate_assignment")]
-    unassigned = [step for step in steps if not step.side]
-    if unassigned:
-        unassigned_steps = ", ".join(f"{step.plate} at {step.start:.2f} s" for step in unassigned[:6])
-        text = f"Loads that are not under a foot are ignored: {unassigned_steps}."
-        notes.append(Note(text, "inferred", "check_recording(recording)", code="plate_assignment"))
+    notes = [Note(text, "changed", "clean(feet=False)", code="plate_assignment"), *lost]
     return recording.with_data(data.assign(added).assign_coords(foot=list(SIDES)), *notes)
+
+
+def _unassigned_notes(steps: list[Contact]) -> list[Note]:
+    """Return a note on loads that are not under a foot, with their distance from the nearer one."""
+    if not steps:
+        return []
+    parts = []
+    for step in steps[:6]:
+        far = f"{step.distance:.2f} m from the nearer foot" if np.isfinite(step.distance) else "no foot markers"
+        parts.append(f"{step.plate} at {step.start:.2f} s ({step.peak:.0f} N, {far})")
+    text = f"Loads that are not under a foot are ignored: {', '.join(parts)}."
+    if len(steps) > len(parts):
+        text = f"{text[:-1]} and {len(steps) - len(parts)} more."
+    action = "check that plates and markers are of the same trial and in the same axes"
+    return [Note(text, "problem", action, code="plate_omitted")]
 
 
 def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
@@ -240,8 +259,30 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
     data = recording.data.merge(forces.data[names])
     if "analog_rate" in forces.data.attrs:
         data.attrs["analog_rate"] = forces.data.attrs["analog_rate"]
-    text = f"Plates are added from {forces.name or 'another recording'}."
-    return recording.with_data(data, Note(text, "changed", code="plates_added"))
+    name = forces.name or "another recording"
+    note = Note(f"Plates are added from {name}.", "changed", code="plates_added")
+    return recording.with_data(data, note, *_time_notes(recording, forces, name), *_kept_problems(forces))
+
+
+def _time_notes(recording: Recording, forces: Recording, name: str) -> list[Note]:
+    """Return a note if plates of another file were recorded at other times than the markers."""
+    markers, plates = recording.data["time"].values, forces.data["analog_time"].values
+    if len(markers) < 2 or len(plates) < 2:
+        return []
+    (start, end), (first, last) = ((float(one[0]), float(one[-1])) for one in (markers, plates))
+    step = max(end - start, last - first) / (min(len(markers), len(plates)) - 1)
+    if max(abs(first - start), abs(last - end)) <= max(MAX_TIME_DIFFERENCE, 2.0 * step):
+        return []
+    text = (
+        f"The plates of {name} were recorded from {first:.2f} to {last:.2f} s, the markers from {start:.2f} to "
+        f"{end:.2f} s: the files may not belong together."
+    )
+    return [Note(text, "problem", "check --forces; elsewhere the force counts as not measured", code="plate_times")]
+
+
+def _kept_problems(forces: Recording) -> list[Note]:
+    """Return the notes on problems of the plates' own file."""
+    return [note for note in forces.notes if note.kind == "problem"]
 
 
 def _distances(recording: Recording, points: Array, times: Array) -> Array:
@@ -249,7 +290,7 @@ def _distances(recording: Recording, points: Array, times: Array) -> Array:
     out = np.full((2, *points.shape[:2]), np.inf)
     if "marker_position" not in recording.data or not recording.frames:
         return out
-    frames = np.clip(np.searchsorted(recording.data["time"].values, times - 1e-9), 0, recording.frames - 1)
+    frames = _frames_at(recording, times)
     markers, labels = recording.data["marker_position"].values, recording.markers
     for foot, side in enumerate(SIDES):
         ends = [mean_position(markers, group) for group in find_foot_markers(labels, side) if group]
@@ -259,6 +300,11 @@ def _distances(recording: Recording, points: Array, times: Array) -> Array:
                 heel, toe = (end[frames[part]][:, None] for end in (ends[0], ends[-1]))
                 out[foot, part] = _distance_to_segment(points[part], heel, toe)
     return out
+
+
+def _frames_at(recording: Recording, times: Array) -> Any:
+    """Return the frames at these times [s]."""
+    return np.clip(np.searchsorted(recording.data["time"].values, times - 1e-9), 0, max(recording.frames - 1, 0))
 
 
 def _distance_to_segment(points: Array, start: Array, stop: Array) -> Array:

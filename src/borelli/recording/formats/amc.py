@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import FileFormatError, unknown_name
+from borelli.errors import FileFormatError, list_names, unknown_name
 from borelli.files.number_rows import (
     MAX_VALUES,
     decode_line,
@@ -85,7 +85,7 @@ def read_amc(
         converted = replace(converted, user_specified=specified)
     text = f"Frame rate: {CMU_RATE:g} Hz, assumed as in the CMU collection, because the file states none."
     rate_note = specified_rate_note(rate) if rate else Note(text, "inferred", "rate=", code="frame_rate")
-    skeleton_note = Note(f"Skeleton: {asf_path.name}.", "stated", code="skeleton")
+    skeleton_note = _skeleton_note(path, data, asf_path)
     names = [f"{link.name}_{channel}" for link in links for channel in link.channels]
     dataset = skeleton_dataset(links, values, names, joints, positions, converted, rate or CMU_RATE)
     metadata = {"skeleton": plain_links(scale_links(links, converted.scale)), "asf": asf_path.name}
@@ -222,6 +222,27 @@ class _Motion:
         return values, notes
 
 
+def _skeleton_note(path: Path, data: bytes, skeleton: Path) -> Note:
+    """Return the note on the skeleton of a motion; a problem if its name is that of another subject."""
+    names = _skeleton_names(path, data)
+    if skeleton.stem.lower() in {name.lower() for name in names}:
+        return Note(f"Skeleton: {skeleton.name}.", "stated", code="skeleton")
+    text = (
+        f"The skeleton {skeleton.name} may be that of another subject: by its name and header, the motion belongs to "
+        f"{list_names([f'{name}.asf' for name in names])}. Lengths and joint centers are those of the skeleton."
+    )
+    return Note(text, "problem", "--skeleton FILE", code="skeleton")
+
+
+def _skeleton_names(path: Path, data: bytes) -> list[str]:
+    """Return the names that the skeleton of an AMC file may have, by the name and the header of the file."""
+    named = [path.stem, path.stem.rpartition("_")[0], path.stem.partition("_")[0], path.stem.partition("-")[0]]
+    for line in data[:4096].splitlines():
+        if line.upper().startswith(b"#!OML:ASF"):
+            named.append(decode_line(line[9:]).strip().replace("\\", "/").rpartition("/")[2].rpartition(".")[0])
+    return list(dict.fromkeys(filter(None, named)))
+
+
 def _find_skeleton(path: Path, data: bytes) -> Path:
     """Return the ASF file in the folder of an AMC file that belongs to it."""
     folder = path.parent
@@ -229,16 +250,13 @@ def _find_skeleton(path: Path, data: bytes) -> Path:
         skeletons = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() == ".asf")
     except OSError as error:
         raise FileFormatError(folder, f"The folder cannot be read ({error.strerror or error}).") from None
-    named = [path.stem, path.stem.rpartition("_")[0], path.stem.partition("_")[0], path.stem.partition("-")[0]]
-    for line in data[:4096].splitlines():
-        if line.upper().startswith(b"#!OML:ASF"):
-            named.append(decode_line(line[9:]).strip().replace("\\", "/").rpartition("/")[2].rpartition(".")[0])
-    for name in filter(None, named):
+    named = _skeleton_names(path, data)
+    for name in named:
         for entry in skeletons:
             if entry.stem.lower() == name.lower():
                 return entry
     if len(skeletons) == 1:
         return skeletons[0]
-    tried = ", ".join(f"{name}.asf" for name in dict.fromkeys(filter(None, named)))
+    tried = ", ".join(f"{name}.asf" for name in named)
     what = f"There is no skeleton {tried} in the folder, only {len(skeletons)} others. Pass the ASF file as `skeleton`."
     raise FileFormatError(path, what)

@@ -19,7 +19,14 @@ from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
 from borelli.recording.recording import Note, make_dataset
-from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion, specified_options
+from borelli.recording.units_and_axes import (
+    UNIT_COST,
+    Conversion,
+    FrameOptions,
+    infer_conversion,
+    specified_options,
+    stature_cost,
+)
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -32,8 +39,10 @@ CMU_UNIT = 0.0254 / 0.45
 """Length [m] of the unit of the CMU recordings: 0.45 units are an inch."""
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, f"{CMU_UNIT:.17g}": CMU_UNIT}
 OVERRIDE = "--units cm (or m, mm, in, a number of meters)"
-STATURE_RANGE = (1.2, 2.2)
-"""Plausible statures [m] of an adult, narrow enough to distinguish these units."""
+STATURE_RANGE = (0.8, 2.5)
+"""Plausible statures [m] of a skeleton, from a child's."""
+CMU_COST = 1.0
+"""Negative log likelihood of the CMU unit, next to `UNIT_COST`."""
 
 
 @dataclass(frozen=True)
@@ -190,12 +199,14 @@ def skeleton_stature(links: Sequence[Link]) -> float:
 
 def _unit(links: Sequence[Link]) -> tuple[str, Note]:
     size = skeleton_stature(links)
-    for name, length in UNITS.items():
-        if STATURE_RANGE[0] <= size * length <= STATURE_RANGE[1]:
-            shown = name if length != CMU_UNIT else f"{length:.5g} m (0.45 to the inch, as in CMU files)"
-            evidence = f"the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"
-            text = f"Length unit: {shown}, inferred ({evidence})."
-            return name, Note(text, "inferred", OVERRIDE, code="length_unit")
+    fitting = [name for name, length in UNITS.items() if STATURE_RANGE[0] <= size * length <= STATURE_RANGE[1]]
+    if fitting:
+        name = min(fitting, key=lambda name: UNIT_COST.get(name, CMU_COST) + stature_cost(size * UNITS[name]))
+        length = UNITS[name]
+        shown = name if length != CMU_UNIT else f"{length:.5g} m (0.45 to the inch, as in CMU files)"
+        evidence = f"the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"
+        text = f"Length unit: {shown}, inferred ({evidence})."
+        return name, Note(text, "inferred", OVERRIDE, code="length_unit")
     why = f"a stature of {size:.4g} is implausible in every unit"
     why = "the joints are not those of a body" if size != size else why
     return "m", Note(f"Length unit: m, without evidence ({why}).", "inferred", OVERRIDE, code="length_unit")

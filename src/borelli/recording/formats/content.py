@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from borelli.numerics.vectors import Array
 from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates
 from borelli.recording.recording import Note, Recording, make_dataset
@@ -28,11 +30,14 @@ class Content:
         self.metadata: dict[str, Any] = {}
 
     def add_markers(self, names: Sequence[str], points: Array, stated: str | None = None, **defaults: str) -> None:
-        """Add markers (frames, markers, 3) in the unit and axes of the file, which are inferred."""
+        """Add markers (frames, markers, 3) in the unit and axes of the file, which are inferred; zeros are missing."""
+        zero = (points == 0.0).all(axis=2)
+        points = np.where(zero[..., None], np.nan, points)
         converted, notes = infer_conversion(stated, None, points, names, **self.frame, **defaults)  # type: ignore[arg-type]
         self.variables["marker_position"] = converted.apply(points)
         self.labels["marker"] = list(names)
         self._add_conversion(converted, notes)
+        self.notes += Note.zeros(zero.sum(axis=0), names)
 
     def add_events(self, times: Iterable[float], labels: Sequence[str], contexts: Sequence[str]) -> None:
         """Add events with their times [s]."""

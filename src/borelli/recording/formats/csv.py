@@ -339,6 +339,7 @@ def _read_plain(path: Path, data: bytes, frame: FrameOptions, rate: float | None
         text = f"Rows without a time are skipped; they begin with {', '.join(map(repr, skipped))}."
         notes.append(Note(text, "problem", code="skipped_rows"))
     values = drop_implausible(rows.matrix(len(names)), notes)
+    notes += Note.short_rows(rows.count_short(len(names)))
     times = _plain_times(values[:, clock], heads[clock], rows.decimals, counts_frames, rate)
     labels = number_repeated([to_single_line(head.name) or "column" for head in heads], notes)
     table = TableContent(labels, values, frame)

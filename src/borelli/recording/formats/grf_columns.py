@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+MAX_MOMENT_ARM = 0.1
+"""Largest plausible ratio [m] of a moment about the point of application to the force."""
+MIN_MILLIMETER_ARM = 3.0
+"""Ratio [m] above which moments are in N mm: no plate is as long."""
+MIN_MOMENT_FORCE = 100.0
+"""Least force [N] of samples whose moments are checked."""
+MIN_MOMENT_SAMPLES = 10
 UNNAMED = "ground_force"
 """Name of a plate whose columns have no other."""
 
@@ -84,11 +91,14 @@ def extract_plates(
     numbered = any(plate.numbered for plate in columns.values())
     # moments are in newton meters, except where all lengths are in another unit
     lab_moment = conversion.rotate(moment) * (conversion.scale if numbered else 1.0)
+    moment_notes: tuple[Note, ...] = ()
     if numbered:
         lab_point, lab_moment = _to_center_of_pressure(lab_force, lab_point, lab_moment)
+    else:
+        lab_moment, moment_notes = _plausible_moments(list(columns), lab_force, lab_moment)
     lab_point[~(np.abs(lab_force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
     variables = {"plate_force": lab_force, "plate_center_of_pressure": lab_point, "plate_free_moment": lab_moment}
-    return Plates(variables, conversion, (unit_note, up_note))
+    return Plates(variables, conversion, (unit_note, up_note, *moment_notes))
 
 
 def add_threshold(dataset: Dataset) -> Dataset:
@@ -172,6 +182,33 @@ def _unit(point: Array, loaded: NDArray[np.bool_], specified: str | None) -> tup
     unit = "mm" if far > 30.0 else "m"
     text = f"Length unit of ground forces: {unit}, inferred (loaded plates have points {far:.3g} from the origin)."
     return unit, Note(text, "inferred", "--units m (or mm)", code="length_unit")
+
+
+def _plausible_moments(names: Sequence[str], force: Array, moment: Array) -> tuple[Array, tuple[Note, ...]]:
+    """Return the moments [N m] about the points of application, those in N mm converted, and notes.
+
+    A foot on a plate twists it by friction: the moment divided by the force is a few centimeters. Larger ones move the
+    center of pressure away from the stated point, by that many meters.
+    """
+    result, notes = moment, list[Note]()
+    for k, name in enumerate(names):
+        size = np.linalg.norm(np.nan_to_num(force[:, k]), axis=1)
+        loaded = size >= MIN_MOMENT_FORCE
+        if loaded.sum() < MIN_MOMENT_SAMPLES:
+            continue
+        arm = float(np.median(np.linalg.norm(moment[loaded, k], axis=1) / size[loaded]))
+        if arm <= MAX_MOMENT_ARM:
+            continue
+        found = f"{name}: The moment is {arm:.3g} m times the force"
+        if arm > MIN_MILLIMETER_ARM:
+            result = result.copy()
+            result[:, k] *= 1e-3
+            text = f"{found}, which only N mm explain: it is divided by 1000."
+        else:
+            text = f"{found}: it may be about the origin of the plate instead of the point of application."
+        action = "check the columns of moments; OpenSim expects N m about the point of application"
+        notes.append(Note(text, "problem", action, code="plate_moment"))
+    return result, tuple(notes)
 
 
 def _to_center_of_pressure(force: Array, point: Array, moment: Array) -> tuple[Array, Array]:

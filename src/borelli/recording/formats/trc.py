@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, SettingsError, list_names
+from borelli.errors import FileFormatError, SettingsError
 from borelli.files.atomic import write_atomic
 from borelli.files.delimited import strip_empty_end
 from borelli.files.number_rows import (
@@ -69,6 +69,7 @@ def read_trc(
     positions = _positions(values[:, first:], len(labels))
     if implausible:
         notes.append(Note.implausible(implausible))
+    notes += Note.short_rows(rows.count_short(first + 3 * len(labels)))
     note_count(header.number("nummarkers"), len(labels), "markers", notes)
     note_count(header.number("numframes"), len(values), "frames", notes)
     if header.repeated:
@@ -82,7 +83,7 @@ def read_trc(
     content.set_times(repair_time_stamps(stamps, rows.decimals, header.number("datarate")))
     content.labels["marker"], prefix = split_prefix(labels)
     content.subject = {"prefix": prefix} if prefix else {}
-    content.notes += [*notes, *_zero_notes(positions, content.labels["marker"])]
+    content.notes += notes
     return content.recording(path, "TRC")
 
 
@@ -247,13 +248,3 @@ def _positions(values: Array, count: int) -> Array:
     points = values[:, : 3 * count].reshape(len(values), count, 3)
     points[np.isnan(points).any(axis=2)] = np.nan
     return points
-
-
-def _zero_notes(positions: Array, names: list[str]) -> list[Note]:
-    """Return a note on markers at exactly the origin, which are probably missing."""
-    zero = (positions == 0.0).all(axis=2)
-    if len(names) < 2 or not zero.any():
-        return []
-    affected = [name for name, some in zip(names, zero.any(axis=0), strict=True) if some]
-    text = f"{int(zero.sum())} points are exactly (0, 0, 0) and probably missing: {list_names(affected)}."
-    return [Note(text, "problem", "clean sets them to missing", code="zero_positions")]

@@ -23,6 +23,7 @@ from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, read_set
 from borelli.model.formats.mjcf.equalities import apply_equalities, read_equalities
 from borelli.model.formats.mjcf.geoms import asset_paths, read_meshes
 from borelli.model.formats.mjcf.includes import load
+from borelli.model.formats.parsing import LossNote
 from borelli.model.inertia import scale_body
 from borelli.model.kinematics import coupled_coordinates, with_default_frames
 from borelli.model.model import Body, Coordinate, Model, Shape
@@ -157,6 +158,10 @@ def _coordinates(joint: FileJoint, numbers: tuple[float, ...]) -> tuple[float, .
     return numbers[:-4] + cardan_angles(rotation)
 
 
+MAX_LISTED_NAMES = 40
+"""Names of meshes in a note on what is not read."""
+
+
 def cardan_angles(rotation: np.ndarray) -> tuple[float, float, float]:
     """Return the angles a, b, c [rad] of a rotation Rx(a) Ry(b) Rz(c), b from -pi/2 to pi/2."""
     b = asin(min(max(float(rotation[0, 2]), -1.0), 1.0))
@@ -166,10 +171,12 @@ def cardan_angles(rotation: np.ndarray) -> tuple[float, float, float]:
 
 
 def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh_problems: dict[str, str]) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")
-        notes.append(f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape.")
+        own = list_names(list(tree.meshes_missing), MAX_LISTED_NAMES)
+        text = f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape: {own}."
+        notes.append(LossNote(text))
     moved = [name for name in tree.references if name not in dependent]
     depends = "depends on meshes that are not read: only the other geoms and the compiler's minimum mass count."
     inserted = "massless bodies (..._carrier1 and so on) are inserted between them. Give them mass"
@@ -179,11 +186,11 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
         "The limits of the ball joints {} are not read: a cone is not supported.": tree.lost_limits,
         "The reference of {} is outside the range: the default is the nearer limit.": moved,
     }
-    notes += [text.format(list_names(names, 6)) for text, names in listed.items() if names]
+    notes += [LossNote(text.format(list_names(names, 6))) for text, names in listed.items() if names]
     if dependent:
         notes.append(f"The defaults of {len(dependent)} coupled coordinates are computed from their couplings.")
     if tree.passive:
-        notes.append(f"Passive joint properties are not read: {', '.join(sorted(tree.passive))}.")
+        notes.append(LossNote(f"Passive joint properties are not read: {', '.join(sorted(tree.passive))}."))
     for section in root.children:
         if section.tag not in READ_SECTIONS and section.tag not in IGNORED_SECTIONS:
             for element in section.children or [section]:
@@ -193,5 +200,5 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
         notes.append(f"Keyframes: {', '.join(keys[:8])}; {used}. Override with read_mjcf(..., keyframe=...).")
     if tree.settings.unused:
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(tree.settings.unused.items()))
-        notes.append(f"Not read: {left}.")
+        notes.append(LossNote(f"Not read: {left}."))
     return notes

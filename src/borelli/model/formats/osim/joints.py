@@ -15,7 +15,7 @@ from borelli.errors import unknown_name
 from borelli.model.formats.osim.frames import Frames, compose_offset, frame_from_angles
 from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.properties import Item
-from borelli.model.formats.parsing import Namer
+from borelli.model.formats.parsing import LossNote, Namer
 from borelli.model.functions import constant, linear
 from borelli.model.model import GROUND, Coordinate, Coupling, Frame, Joint, TransformAxis, Vector
 from borelli.model.transforms import AXES, X, Y, Z
@@ -151,7 +151,7 @@ class JointReader:
             self.notes.append(f"Coordinate {name!r}: The default {default:g} is outside the range; {moved:g} is used.")
             default = moved
         if item.flag("prescribed"):
-            self.notes.append(f"Coordinate {name!r}: The prescribed motion in the file is ignored.")
+            self.notes.append(LossNote(f"Coordinate {name!r}: The prescribed motion in the file is ignored."))
         limits = (low, high) if clamped else (-inf, inf)
         usual = None if clamped or (low, high) in (DEFAULT_RANGE, (-inf, inf)) else (low, high)
         return Coordinate(name, default, *limits, locked=item.flag("locked"), rotational=rotational, usual_range=usual)
@@ -204,13 +204,12 @@ def read_constraints(model: Item, joints: JointReader, notes: list[str]) -> tupl
         if not item.kind.endswith("Constraint"):
             continue
         if not item.flag("isEnforced", not item.flag("isDisabled")):
-            notes.append(f"{item.title} is disabled in the file and not read.")
+            notes.append(LossNote(f"{item.title} is disabled in the file and not read."))
         elif item.kind == "CoordinateCouplerConstraint":
             coupling = _coupling(item, joints, notes)
             if coupling is not None and coupling.coordinate in couplings:
-                notes.append(
-                    f"{item.title} is not read: {coupling.coordinate!r} already depends on another constraint."
-                )
+                why = f"{coupling.coordinate!r} already depends on another constraint"
+                notes.append(LossNote(f"{item.title} is not read: {why}."))
             elif coupling is not None:
                 couplings[coupling.coordinate] = replace(coupling, name=namer.unique(coupling.name))
         elif item.kind in ("WeldConstraint", "PointConstraint"):
@@ -218,7 +217,7 @@ def read_constraints(model: Item, joints: JointReader, notes: list[str]) -> tupl
             if loop is not None:
                 loops.append(_named_loop(loop, joints.new_joint(loop.name), joints))
         else:
-            notes.append(f"{item.title} is not read: this class is not supported.")
+            notes.append(LossNote(f"{item.title} is not read: this class is not supported."))
     return list(couplings.values()), loops
 
 
@@ -226,7 +225,7 @@ def _coupling(item: Item, joints: JointReader, notes: list[str]) -> Coupling | N
     independent = item.text("independent_coordinate_names").split()
     if len(independent) != 1:
         several = f"it depends on {len(independent)} coordinates, and only one is supported"
-        notes.append(f"{item.title} is not read: {several}.")
+        notes.append(LossNote(f"{item.title} is not read: {several}."))
         return None
     holder = item.child("coupled_coordinates_function")
     function = None if holder is None else function_in(holder)
@@ -246,7 +245,7 @@ def _loop(item: Item, frames: Frames, notes: list[str]) -> Joint | None:
         ends.append((body, compose_offset(frame, offset)))
     (first, first_frame), (second, second_frame) = ends
     if first == second:
-        notes.append(f"{item.title} is not read: it connects {first!r} to itself.")
+        notes.append(LossNote(f"{item.title} is not read: it connects {first!r} to itself."))
         return None
     if second == GROUND:
         first, first_frame, second, second_frame = second, second_frame, first, first_frame

@@ -10,7 +10,7 @@ from borelli.model.formats.osim.frames import Frames, compose_offset, frame_from
 from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.joints import JointReader
 from borelli.model.formats.osim.properties import Item
-from borelli.model.formats.parsing import Namer
+from borelli.model.formats.parsing import LossNote, Namer
 from borelli.model.functions import constant
 from borelli.model.model import (
     WRAP_METHODS,
@@ -64,7 +64,7 @@ class MuscleReader:
                 size = _wrap_size(item)
                 if size is None or not all(s > 0.0 for s in size[1]):
                     reason = "its class is unknown" if size is None else "its size is not positive"
-                    self.notes.append(f"{item.title} on {body!r} is not read: {reason}.")
+                    self.notes.append(LossNote(f"{item.title} on {body!r} is not read: {reason}."))
                     continue
                 name = self._wrap_names.unique(item.name or f"{body}_wrap")
                 if name != item.name:
@@ -83,7 +83,8 @@ class MuscleReader:
         path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
         points = [] if path is None else [self._point(p, item) for p in path.listed("PathPointSet")]
         if len(points) < 2:
-            self.notes.append(f"{item.title} is not read: its path has {len(points)} points, and two are required.")
+            why = f"its path has {len(points)} points, and two are required"
+            self.notes.append(LossNote(f"{item.title} is not read: {why}."))
             return
         stated = {"pennation_angle": item.number("pennation_angle", 0.0)}  # older name of the property
         defaults = stated | CLASS_DEFAULTS.get(item.kind, {})
@@ -92,7 +93,8 @@ class MuscleReader:
         invalid = [key for key, v in values.items() if v < 0.0 or (v == 0.0 and key in positive)]
         if invalid or values["pennation_angle"] >= pi / 2.0:
             key = invalid[0] if invalid else "pennation_angle"
-            self.notes.append(f"{item.title} is not read: {key} is {values[key]:g}, which is out of range.")
+            why = f"{key} is {values[key]:g}, which is out of range"
+            self.notes.append(LossNote(f"{item.title} is not read: {why}."))
             return
         wraps = tuple(w for p in path.listed("PathWrapSet") if (w := self._wrap(p, item, len(points)))) if path else ()
         parameters = self._parameters(item)
@@ -127,15 +129,15 @@ class MuscleReader:
     def _wrap(self, item: Item, muscle: Item, points: int) -> PathWrap | None:
         name = item.text("wrap_object")
         if name not in self.wrap_objects:
-            self.notes.append(
-                f"{muscle.title}: The wrap over {name!r} is not read: the wrap object is not in the file."
-            )
+            why = "the wrap object is not in the file"
+            self.notes.append(LossNote(f"{muscle.title}: The wrap over {name!r} is not read: {why}."))
             return None
         method = item.text("method").lower() or "hybrid"
         first, last = (int(n) if abs(n) < 1e9 else -1 for n in item.pair("range", (-1.0, -1.0)))
         first, last = max(first - 1, 0), last - 1 if last >= 1 else -1
         if method not in WRAP_METHODS or last >= points or (last if last >= 0 else points - 1) < first:
-            self.notes.append(f"{muscle.title}: The wrap over {name!r} is not read: its method or range is invalid.")
+            why = "its method or range is invalid"
+            self.notes.append(LossNote(f"{muscle.title}: The wrap over {name!r} is not read: {why}."))
             return None
         return PathWrap(name, first, last, method)
 
@@ -150,11 +152,12 @@ class MuscleReader:
             prefix = f"{child.kind}." if child.element.children else ""
             for leaf in child.children() if prefix else (child,):
                 value = _value(leaf.element)
+                child.element.was_read = True  # or noted below
                 if value is not None:
                     values_by_name[f"{prefix}{leaf.kind}"] = value
                 elif (item.kind, child.kind) not in self._unread:
                     self._unread.add((item.kind, child.kind))
-                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is not numeric and was not read.")
+                    self.notes.append(LossNote(f"{item.kind}: <{prefix}{leaf.kind}> is not numeric and was not read."))
         return tuple(values_by_name.items())
 
 

@@ -75,6 +75,7 @@ class Item:
 
     def text(self, *tags: str) -> str:
         """Return the text of the first property with one of these tags; empty if there is none."""
+        self.element.was_read = True
         child = self.child(*tags)
         return "" if child is None else child.element.text
 

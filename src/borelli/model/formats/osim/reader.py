@@ -6,15 +6,15 @@ compared with OpenSim's. The model's notes list what a `Model` cannot represent.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError
+from borelli.errors import FileFormatError, ModelError, list_names
 from borelli.files.outside_paths import outside_notes
+from borelli.files.xml import Element
 from borelli.model.formats.osim.frames import (
     HALF_SPACE,
     Frames,
@@ -27,7 +27,7 @@ from borelli.model.formats.osim.joints import JointReader, read_constraints
 from borelli.model.formats.osim.muscles import MuscleReader
 from borelli.model.formats.osim.properties import Item, load
 from borelli.model.formats.osim.spanning_tree import make_tree
-from borelli.model.formats.parsing import Namer
+from borelli.model.formats.parsing import LossNote, Namer
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Marker, Model, PathPoint, Shape
 from borelli.model.transforms import Array, compose, vector
@@ -35,6 +35,15 @@ from borelli.model.validate import inertia_problem, validate
 
 GRAVITY = (0.0, -9.80665, 0.0)
 """OpenSim's default gravity [m/s^2]."""
+MAX_LISTED_NAMES = 40
+"""Names of objects in one note on what is not read."""
+CONTAINERS = ("Model", "Ground", "Joint", "GeometryPath", "SpatialTransform")
+"""Classes that only contain others."""
+DISPLAY = (
+    "Appearance", "SurfaceProperties", "FrameGeometry", "VisibleObject", "Transform", "Visualizer",
+    "ModelVisualPreferences", "ModelDisplayHints", "PathAppearance", "GeometryVisibleObject",
+)  # fmt: skip
+"""Classes that change how a model is drawn, and nothing else."""
 METERS = ("", "m", "meter", "meters", "metre", "metres")
 NEWTONS = ("", "n", "newton", "newtons")
 
@@ -64,12 +73,13 @@ def read_osim(path: str | Path) -> Model:
         forces = file.listed("ForceSet", "components")
         for item in filter(_is_muscle, forces):
             muscles.add(item)
-        notes.extend(_left_out(file, forces))
+        markers = tuple(_markers(file, frames, notes))
+        notes.extend(_left_out(file))
         model = Model(
             name=file.name or Path(path).stem or "model",
             bodies=tuple(bodies),
             joints=(*joints.joints, *loops),
-            markers=tuple(_markers(file, frames, notes)),
+            markers=markers,
             couplings=tuple(couplings),
             muscles=tuple(muscles.muscles),
             ground=tuple(shapes.get(GROUND, ())),
@@ -129,9 +139,8 @@ def _contact_shapes(model: Item, frames: Frames, notes: list[str]) -> dict[str, 
             shape = Shape("plane", (), compose(frame, HALF_SPACE), name=item.name)
         else:
             named = f" (file {item.text('filename')!r})" if item.text("filename") else ""
-            notes.append(
-                f"{item.title}{named} on {body!r} is not read (only spheres, and half spaces on the ground, are)."
-            )
+            why = "only spheres, and half spaces on the ground, are"
+            notes.append(LossNote(f"{item.title}{named} on {body!r} is not read ({why})."))
             continue
         shapes.setdefault(body, []).append(shape)
     return shapes
@@ -163,14 +172,26 @@ def _is_muscle(item: Item) -> bool:
     return "Muscle" in item.kind and "Probe" not in item.kind
 
 
-def _left_out(model: Item, forces: Sequence[Item]) -> Iterator[str]:
-    known = ("Body", "Joint", "Constraint", "Marker", "PhysicalOffsetFrame")
-    others = [i for i in forces if not (_is_muscle(i) or i.kind.endswith(known) or "Contact" in i.kind)]
-    others += model.listed("ControllerSet", "ProbeSet", "ComponentSet", "AnalysisSet")
-    counts = Counter(item.kind for item in others if item.kind != "PhysicalOffsetFrame")
-    counts["display mesh"] = sum(element.tag in ("Mesh", "DisplayGeometry") for element in model.element.walk())
-    if counts := +counts:
-        yield f"Not read: {', '.join(f'{count} {kind}' for kind, count in counts.items())}."
+def _left_out(model: Item) -> Iterator[str]:
+    """Yield a note for each class of objects in the file of which the reader used nothing, whatever class that is."""
+    names: dict[str, list[str]] = {}
+    for element in model.element.unread(_is_object):
+        names.setdefault(element.tag, []).append(_described(Item(element)))
+    for kind, own in names.items():
+        listed = list_names([name for name in own if name], MAX_LISTED_NAMES)
+        yield LossNote(f"Not read: {len(own)} {kind}" + (f" ({listed})." if listed else "."))
+
+
+def _is_object(element: Element) -> bool:
+    """Return whether an element is an object of OpenSim, whose classes begin with a capital, and not only a set."""
+    if element.tag == "Body" and element.attributes.get("name") == GROUND:  # before 4.0 it is among the bodies
+        return False
+    return element.tag[:1].isupper() and not element.tag.endswith("Set") and element.tag not in (*CONTAINERS, *DISPLAY)
+
+
+def _described(item: Item) -> str:
+    """Return the name of an object, or the file of a mesh."""
+    return item.text("mesh_file", "geometry_file") or item.name
 
 
 def _at_defaults(model: Model) -> Model:

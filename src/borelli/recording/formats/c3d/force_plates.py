@@ -100,11 +100,12 @@ def read_plates(parameters: Parameters, conversion: Conversion, channels: int) -
     used = int(max(0.0, min(parameters.number("FORCE_PLATFORM", "USED"), 255.0)))
     corners = read_corners(parameters)
     kinds = parameters.counts("FORCE_PLATFORM", "TYPE")
+    kinds = np.full(used, kinds[0]) if len(kinds) == 1 else kinds  # one type of all plates
     plates, notes = [], []
     for i in range(used):
         problem = ""
         kind = int(kinds[i]) if i < len(kinds) else 0
-        numbers = _plate_channel_numbers(parameters, i)
+        numbers = _plate_channel_numbers(parameters, i, used)
         if kind not in CHANNELS:
             problem = f"its type is {kind}, expected 1 to 4"
         elif i >= len(corners) or not _has_area(corners[i]):
@@ -376,13 +377,14 @@ def _signs(plates: Sequence[Plate], loads: Sequence[PlateLoad], exerted_on: str,
     return [sign or default for sign in signs]
 
 
-def _plate_channel_numbers(parameters: Parameters, index: int) -> list[int]:
+def _plate_channel_numbers(parameters: Parameters, index: int, plates: int) -> list[int]:
     """Return the channel numbers of a plate, counted from one."""
     stored = parameters.get("FORCE_PLATFORM", "CHANNEL")
     if stored is None or not stored.dims or isinstance(stored.values, tuple):
         return []
-    width = stored.dims[0]
-    return [int(number) for number in parameters.counts("FORCE_PLATFORM", "CHANNEL")[width * index :][:width]]
+    numbers = parameters.counts("FORCE_PLATFORM", "CHANNEL")
+    width = stored.dims[0] if len(stored.dims) > 1 else len(numbers) // plates  # a list without rows
+    return [int(number) for number in numbers[width * index :][:width]]
 
 
 def _calibration(parameters: Parameters, index: int) -> Array | None:

@@ -77,12 +77,14 @@ def _read(file: BinaryIO, path: Path, frame: FrameOptions, partial: bool) -> Rec
     points, label_notes = name_points(parameters, layout.points)
     analog = _analog(parameters, layout)
     source = Samples(file, layout, parameters.processor, analog, path)
+    source.infer_sign(parameters.text("ANALOG", "FORMAT"))
     converted, axis_notes = infer_conversion(
         parameters.text("POINT", "UNITS") or None,
         parameters.text("POINT", "Y_SCREEN") or None,
         source.sample_positions(points.markers),
         points.marker_names,
         plate_corners=read_corners(parameters),
+        plate_force=_sampled_forces(parameters, layout, source),
         **frame,
     )
     arrays = source.read(points, converted, single=size > MAX_DOUBLE_BYTES and not layout.real)
@@ -117,6 +119,15 @@ def _read(file: BinaryIO, path: Path, frame: FrameOptions, partial: bool) -> Rec
         data["plate_free_moment"].attrs["threshold"] = f"zero below {MIN_PLATE_FORCE:g} N normal force"
     notes += [*label_notes, *axis_notes, *source.notes, *plate_notes, *unit_notes, *event_notes]
     return Recording(data, path.stem, str(path), "C3D", subject, parameters.plain(), tuple(notes))
+
+
+def _sampled_forces(parameters: Parameters, layout: Layout, source: Samples) -> Doubles | None:
+    """Return forces of all plates in some frames (samples, 3) [N], in the axes of the file; None without plates."""
+    plates, _ = read_plates(parameters, Conversion.from_axes("m", "+Z"), layout.channels)
+    if not plates:
+        return None
+    loads, _ = compute_loads(plates, source.sample_channels(), source.analog.units)
+    return np.asarray(loads["plate_force"].reshape(-1, 3))
 
 
 def _plates(
@@ -154,16 +165,17 @@ def _analog(parameters: Parameters, layout: Layout) -> Analog:
     count = layout.channels
     labels = _padded(parameters.texts("ANALOG", "LABELS"), count)
     names, _ = unique_names([label or f"channel {i + 1}" for i, label in enumerate(labels)])
-    unsigned = parameters.text("ANALOG", "FORMAT").upper() == "UNSIGNED" and not layout.real
-    kind = parameters.counts if unsigned else parameters.numbers
+    offset = parameters.numbers("ANALOG", "OFFSET")
+    stored = parameters.get("ANALOG", "OFFSET")
+    wraps = stored is not None and stored.kind == 2
     scale = _numbers(parameters.numbers("ANALOG", "SCALE"), count, 1.0)
     return Analog(
         names=names,
         descriptions=_padded(parameters.texts("ANALOG", "DESCRIPTIONS"), count),
         units=_padded(parameters.texts("ANALOG", "UNITS"), count),
         scale=scale * parameters.number("ANALOG", "GEN_SCALE", 1.0),
-        offset=_numbers(kind("ANALOG", "OFFSET"), count, 0.0),
-        unsigned=unsigned,
+        offset=_numbers(offset, count, 0.0),
+        unsigned_offset=_numbers(np.where(wraps & (offset < 0.0), offset + 65536.0, offset), count, 0.0),
     )
 
 

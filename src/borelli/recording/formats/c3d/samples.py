@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,7 +39,10 @@ class Analog:
     units: list[str]
     scale: Doubles
     offset: Doubles
-    unsigned: bool
+    """Offsets of signed samples."""
+    unsigned_offset: Doubles
+    """The same bits as unsigned numbers, for samples from 0 to 65535."""
+    unsigned: bool = False
 
 
 @dataclass
@@ -53,14 +56,48 @@ class Samples:
     path: Path
     notes: list[Note] = field(default_factory=list)
 
+    def infer_sign(self, stated: str) -> None:
+        """Decide whether offsets and integer samples are unsigned: as stated by ANALOG:FORMAT, else by their distance.
+
+        Samples vary about their offset, and not at a distance of 65,536 from it.
+        """
+        stated = stated.strip().upper()
+        if stated in ("SIGNED", "UNSIGNED"):
+            self.analog = replace(self.analog, unsigned=stated == "UNSIGNED")
+            return
+        wide = np.flatnonzero(self.analog.offset != self.analog.unsigned_offset)
+        if not len(wide) or not self.layout.frames:
+            return
+        distances = []
+        for unsigned in (False, True):
+            self.analog = replace(self.analog, unsigned=unsigned)
+            counts = np.concatenate([self._counts(self._piece(frame, 1))[:, wide] for frame in self._sampled_frames()])
+            finite = np.abs(counts[np.isfinite(counts)])
+            distances.append(float(np.median(finite)) if len(finite) else 0.0)
+        signed_distance, unsigned_distance = distances
+        self.analog = replace(self.analog, unsigned=unsigned_distance < 0.5 * signed_distance)
+        if self.analog.unsigned:
+            text = (
+                f"ANALOG:OFFSET of {len(wide)} channels is read as unsigned: the samples are {unsigned_distance:.0f} "
+                f"from it, and {signed_distance:.0f} from the signed number. ANALOG:FORMAT does not state which it is."
+            )
+            self.notes.append(Note(text, "inferred", code="analog_offset"))
+
+    def _sampled_frames(self) -> list[int]:
+        count = max(2, min(MAX_SAMPLED_FRAMES, MAX_SAMPLED_POINTS // max(1, self.layout.points)))
+        return [int(f) for f in np.unique(np.linspace(0, self.layout.frames - 1, count).astype(int))]
+
     def sample_positions(self, chosen: npt.NDArray[np.intp]) -> Doubles:
         """Return positions of chosen points in a few frames, in the file's unit."""
-        count = max(2, min(MAX_SAMPLED_FRAMES, MAX_SAMPLED_POINTS // max(1, self.layout.points)))
-        frames = np.unique(np.linspace(0, self.layout.frames - 1, count).astype(int))
-        four = np.concatenate([self._points(self._piece(int(frame), 1)) for frame in frames])[:, chosen]
+        four = np.concatenate([self._points(self._piece(frame, 1)) for frame in self._sampled_frames()])[:, chosen]
         positions = four[..., :3].astype(np.float64) * (1.0 if self.layout.real else self.layout.scale)
-        positions[self._is_missing(four)] = np.nan
+        positions[self._is_missing(four) | ~four[..., :3].any(axis=-1)] = np.nan
         return positions
+
+    def sample_channels(self) -> Doubles:
+        """Return the scaled analog samples of a few frames, shape (samples, channels)."""
+        values = np.concatenate([self._channels(self._piece(frame, 1)) for frame in self._sampled_frames()])
+        return np.where(np.isfinite(values), values, np.nan)
 
     def read(self, points: Points, converted: Conversion, *, single: bool) -> dict[str, Array]:
         """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored."""
@@ -72,13 +109,16 @@ class Samples:
         analog = np.empty((layout.frames * layout.samples, layout.channels), kind)
         unit = 1.0 if layout.real else layout.scale
         everything = slice(None) if not len(points.quantities) else points.markers
-        invalid = 0
+        invalid, zeros = 0, np.zeros(len(points.markers), int)
         for start, piece in self._pieces():
             rows = slice(start, start + len(piece))
             four = self._points(piece)
             is_missing = self._is_missing(four)
             invalid += int((is_missing & (four[..., 3] >= 0)).sum())
             chosen, missing = four[:, everything], is_missing[:, everything]
+            zero = ~missing & ~chosen[..., :3].any(axis=-1)
+            zeros += zero.sum(axis=0)
+            missing = missing | zero
             _transform(chosen[..., :3], unit * converted.scale * converted.rotation, markers[rows])
             markers[rows][missing] = np.nan
             low_byte = np.where(missing | (chosen[..., 3] > MAX_WORD), 0, chosen[..., 3]).astype(np.int32) & 0xFF
@@ -90,6 +130,7 @@ class Samples:
             if layout.channels:
                 analog[layout.samples * rows.start : layout.samples * rows.stop] = self._channels(piece)
         self._note_invalid(invalid, analog)
+        self.notes.extend(Note.zeros(zeros, points.marker_names))
         return {"marker_position": markers, "marker_residual": residual, "model_output": quantities, "analog": analog}
 
     def _pieces(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
@@ -119,11 +160,17 @@ class Samples:
 
     def _channels(self, piece: npt.NDArray[Any]) -> Doubles:
         """Return the scaled analog samples of some frames, shape (samples, channels)."""
+        return self._counts(piece) * self.analog.scale
+
+    def _counts(self, piece: npt.NDArray[Any]) -> Doubles:
+        """Return the analog samples of some frames without their offset, shape (samples, channels)."""
         raw = piece[:, WORDS_OF_POINT * self.layout.points :].reshape(-1, self.layout.channels)
         values = raw.astype(np.float64)
-        if self.analog.unsigned:
+        if not self.analog.unsigned:
+            return values - self.analog.offset
+        if not self.layout.real:
             values[values < 0.0] += 65536.0
-        return (values - self.analog.offset) * self.analog.scale
+        return values - self.analog.unsigned_offset
 
     def _note_invalid(self, points: int, analog: Array) -> None:
         if points:
