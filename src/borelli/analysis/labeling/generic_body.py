@@ -183,15 +183,16 @@ def start_poses(yaw: Array, root: Array, scale: float, changes: Sequence[dict[st
         yaw: Heading of each start in each frame [rad].
         root: Position of the midpoint of the hips [m].
         scale: Height over `HEIGHT`.
-        changes: Angles [rad] that differ from the prior pose, without side; every heading starts with each of them.
+        changes: Angles [rad] that differ from the prior pose; of both sides if the name has none. Every heading
+            starts with each of them.
     """
     index = _coordinates()
     starts = []
     for angles in changes:
         q = np.tile(rest_pose(), (*yaw.shape, 1))
         for name, value in angles.items():
-            for side in ("_r", "_l"):
-                q[..., index[name + side]] = value
+            for key in (name,) if name in index else (f"{name}_r", f"{name}_l"):
+                q[..., index[key]] = value
         q[..., index["root_yaw"]] = yaw
         for i, axis in enumerate("xyz"):
             q[..., index[f"root_{axis}"]] = root[:, i] / scale

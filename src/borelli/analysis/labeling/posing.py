@@ -54,16 +54,18 @@ class Posing(NamedTuple):
     """(starts, points) index of the place; -1: none."""
     distance: Array
     """(starts, points) RMS distance [m] between point and place over the frames, NaN for points without a place."""
+    cost: Array
+    """(places,) squared distance [m^2] that a place costs."""
 
     @property
     def score(self) -> Array:
-        """Mean distance [m] of each start, with `max_distance` for points without a place."""
-        capped = np.minimum(np.nan_to_num(self.distance, nan=MAX_DISTANCE), MAX_DISTANCE)
-        return np.asarray(capped.mean(axis=1))
+        """Mean distance [m] of each start with the costs of places, at most `MAX_DISTANCE` for each point."""
+        squared = np.nan_to_num(self.distance, nan=MAX_DISTANCE) ** 2 + self.cost[self.place]
+        return np.asarray(np.sqrt(np.minimum(squared, MAX_DISTANCE**2)).mean(axis=1))
 
     def select(self, starts: NDArray[np.int64]) -> Posing:
         """Return some of the starts."""
-        return Posing(self.poses.select(starts), self.place[starts], self.distance[starts])
+        return Posing(self.poses.select(starts), self.place[starts], self.distance[starts], self.cost)
 
 
 MAX_DISTANCE = 0.15
@@ -126,17 +128,17 @@ def fit_poses(
         scale = fit_scale(unscaled, target, weight, *prior)
         poses = Poses(poses.q, np.clip(scale, 0.5, 1.4))
         if given is None and step in (4, 8) and len(poses.q) > 3:
-            kept = _best_half(search, poses, filled, seen, place)
+            kept = _best_half(search, poses, filled, seen, place, places.cost)
             poses, place = poses.select(kept), place[kept]
     positions = search.place_positions(poses)
-    return Posing(poses, place, point_distances(positions, filled, seen, place))
+    return Posing(poses, place, point_distances(positions, filled, seen, place), places.cost)
 
 
 def _best_half(
-    search: PoseSearch, poses: Poses, points: Array, seen: NDArray[np.bool_], place: NDArray[np.int64]
+    search: PoseSearch, poses: Poses, points: Array, seen: NDArray[np.bool_], place: NDArray[np.int64], cost: Array
 ) -> NDArray[np.int64]:
     distance = point_distances(search.place_positions(poses), points, seen, place)
-    order = np.argsort(Posing(poses, place, distance).score, kind="stable")
+    order = np.argsort(Posing(poses, place, distance, cost).score, kind="stable")
     return np.asarray(order[: max(3, (len(order) + 1) // 2)])
 
 
