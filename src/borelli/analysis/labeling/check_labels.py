@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from borelli.analysis.labeling.generic_body import HEIGHT, Places, PoseSearch, generic_model
+from borelli.analysis.labeling.generic_body import HEIGHT, Places, Poses, PoseSearch, generic_model
 from borelli.analysis.labeling.posing import (
     WIDTHS,
     HeightPrior,
@@ -41,8 +41,8 @@ MAX_RATIO = 0.6
 """Largest ratio of the sums of squared distances after and before a swap."""
 SIDE_RATIO = 0.75
 """Ratio of mean distances with left and right swapped to those as labeled, below which all sides are swapped."""
-MAX_RIGID_SD = 0.025
-"""[m] Standard deviation of the distance of two markers of one segment, above which one of them is elsewhere."""
+TWIN_WIDTHS = 6
+"""Widths, the last ones, with which poses without a pair of markers are fitted."""
 UNCERTAIN_SEGMENTS = ("forearm", "hand")
 """Segments whose rotation about their axis is not known: swaps within them are warnings."""
 
@@ -163,27 +163,59 @@ def pose_labeled(points: Array, places: Places, prior: HeightPrior) -> Posing:
 def _swapped_labels(points: Array, labels: Sequence[str], places: Places, posing: Posing) -> list[LabelFinding]:
     """Return the pairs of labels that fit much better when they are swapped, the largest gain first."""
     search, seen = PoseSearch(places), visible(points)
-    positions = search.place_positions(posing.poses)[0]
-    squared = mean_squared_distances(positions, np.where(seen[..., None], points, 0.0), seen, 1.0)
-    pairs = []
-    for i, k in combinations(range(len(labels)), 2):
-        before, after = squared[i, i] + squared[k, k], squared[i, k] + squared[k, i]
-        if before - after > MIN_GAIN**2 and after < MAX_RATIO * before and not _same_cluster(places, i, k):
-            pairs.append((float(before - after), i, k, before, after))
+    filled = np.where(seen[..., None], points, 0.0)
+    squared = mean_squared_distances(search.place_positions(posing.poses)[0], filled, seen, 1.0)
+    pairs = [
+        (*_sums_before_and_after(squared, i, k), i, k)
+        for i, k in combinations(range(len(labels)), 2)
+        if not _same_cluster(places, i, k)
+    ]
+    twins = _twins(places)
+    for (i, k), pose in zip(twins, _poses_without(points, places, posing, twins), strict=True):
+        squared = mean_squared_distances(search.place_positions(pose)[0], filled, seen, 1.0)
+        pairs.append((*_sums_before_and_after(squared, i, k), i, k))
     findings, used = [], set[int]()
-    for _, i, k, before, after in sorted(pairs, reverse=True):
-        if i in used or k in used:
-            continue
-        used |= {i, k}
-        evidence = (
-            f"{labels[i]} and {labels[k]} are {1e3 * np.sqrt(before / 2):.0f} mm from their places on the body, "
-            f"{1e3 * np.sqrt(after / 2):.0f} mm if swapped"
-        )
-        near = places.side[i] == places.side[k] and {places.segment[i], places.segment[k]} <= set(UNCERTAIN_SEGMENTS)
-        action = f'swap_markers(recording, "{labels[i]}", "{labels[k]}")'
-        pair = (labels[i], labels[k])
-        findings.append(LabelFinding("swapped_labels", pair, evidence, action, "warning" if near else "error"))
+    for before, after, i, k in sorted(pairs, key=lambda pair: (pair[1] - pair[0], *pair[2:])):
+        better = before - after > MIN_GAIN**2 and after < MAX_RATIO * before
+        if better and not {i, k} & used:
+            used |= {i, k}
+            findings.append(_swap_finding(places, labels, i, k, before, after))
     return findings
+
+
+def _sums_before_and_after(squared: Array, i: int, k: int) -> tuple[float, float]:
+    """Return the sums of squared distances (points, places) [m^2] of two markers as labeled, and swapped."""
+    return float(squared[i, i] + squared[k, k]), float(squared[i, k] + squared[k, i])
+
+
+def _swap_finding(places: Places, labels: Sequence[str], i: int, k: int, before: float, after: float) -> LabelFinding:
+    evidence = (
+        f"{labels[i]} and {labels[k]} are {1e3 * np.sqrt(before / 2):.0f} mm from their places on the body, "
+        f"{1e3 * np.sqrt(after / 2):.0f} mm if swapped"
+    )
+    near = places.side[i] == places.side[k] and {places.segment[i], places.segment[k]} <= set(UNCERTAIN_SEGMENTS)
+    action = f'swap_markers(recording, "{labels[i]}", "{labels[k]}")'
+    pair = (labels[i], labels[k])
+    return LabelFinding("swapped_labels", pair, evidence, action, "warning" if near else "error")
+
+
+def _twins(places: Places) -> list[tuple[int, int]]:
+    """Return the left and right markers of landmarks that occur once on each side."""
+    names = list(zip(places.landmark, places.kind, places.side, strict=True))
+    lefts = [(i, (name, kind, "right")) for i, (name, kind, side) in enumerate(names) if side == "left"]
+    return [(i, names.index(other)) for i, other in lefts if names.count(names[i]) == names.count(other) == 1]
+
+
+def _poses_without(points: Array, places: Places, posing: Posing, pairs: Sequence[tuple[int, int]]) -> list[Poses]:
+    """Return poses fitted without each pair of markers: swapped ones cannot rotate their segment to where they are."""
+    if not pairs:
+        return []
+    given = np.tile(np.arange(len(places.landmark)), (len(pairs), 1))
+    for row, pair in zip(given, pairs, strict=True):
+        row[list(pair)] = -1
+    starts = posing.poses.select([0] * len(pairs))
+    fitted = fit_poses(PoseSearch(places), points, starts, places, given, widths=WIDTHS[-TWIN_WIDTHS:])
+    return [fitted.poses.select([i]) for i in range(len(pairs))]
 
 
 def _same_cluster(places: Places, i: int, k: int) -> bool:

@@ -15,6 +15,8 @@ from borelli.analysis.labeling.hypotheses import Run, RunSettings, run_all_hypot
 from borelli.analysis.labeling.posing import HeightPrior
 from borelli.analysis.labeling.rivals import Margins, rival_margins
 from borelli.kernels.compile_cache import ensure_compiled
+from borelli.model.model import Vector
+from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
 
@@ -50,6 +52,7 @@ class PointLabel:
         kind: "landmark" or "cluster".
         body: Body of `human`.
         segment: Segment of the body.
+        position: Position [m] of its place on the body of the generic human.
         distance: Distance [m] from the place of the landmark on the generic body.
         agreeing_runs: Number of runs, of `len(RUNS)`, that found the same segment and side.
         sure_segment: Whether segment and side are sure.
@@ -61,6 +64,7 @@ class PointLabel:
     kind: str
     body: str
     segment: str
+    position: Vector
     distance: float
     agreeing_runs: int
     sure_segment: bool
@@ -154,7 +158,15 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         and places.kind[i] == "landmark"
         and landmark not in UNSURE_LANDMARKS
     )
-    distance = float(runs[0].posing.distance[0, point])
     return PointLabel(
-        landmark, side, places.kind[i], places.body[i], segment, distance, len(same), sure_segment, sure_landmark
+        landmark=landmark,
+        side=side,
+        kind=places.kind[i],
+        body=places.body[i],
+        segment=segment,
+        position=vector(places.position[i]),
+        distance=float(runs[0].posing.distance[0, point]),
+        agreeing_runs=len(same),
+        sure_segment=sure_segment,
+        sure_landmark=sure_landmark,
     )

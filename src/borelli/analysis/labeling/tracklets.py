@@ -17,12 +17,14 @@ MAX_STEP = 0.03
 STEP_FRACTION = 0.5
 MIN_RATIO = 2.0
 """Least ratio of the distance of the next nearest point to that of the nearest."""
+MAX_ENTRIES = 20_000_000
+"""Frames times tracklets that are returned; the shortest tracklets are left out."""
 MAX_TRACKLETS = 20_000
 """Tracklets that are followed; a recording without order in time ends here."""
 
 
-def join_tracklets(points: Array) -> Array:
-    """Return the points (frames, tracklets, 3) [m] of each tracklet, NaN outside its life, the longest first.
+def join_tracklets(points: Array) -> NDArray[np.int64]:
+    """Return the index (frames, tracklets) of the point of each tracklet, -1 outside its life, the longest first.
 
     Args:
         points: Points (frames, points, 3) [m] in any order within a frame; NaN where missing.
@@ -48,11 +50,17 @@ def join_tracklets(points: Array) -> Array:
         last = np.concatenate([now, row[index[new]]])
         active = np.concatenate([active[continued], ids])
     order = sorted(range(len(members)), key=lambda i: (-len(members[i]), first[i], members[i][0]))
-    result = np.full((len(points), len(order), 3), np.nan)
+    order = order[: max(1, MAX_ENTRIES // max(len(points), 1))]
+    result = np.full((len(points), len(order)), -1)
     for column, i in enumerate(order):
-        frames = np.arange(first[i], first[i] + len(members[i]))
-        result[frames, column] = points[frames, members[i]]
+        result[first[i] : first[i] + len(members[i]), column] = members[i]
     return result
+
+
+def tracklet_points(points: Array, index: NDArray[np.int64]) -> Array:
+    """Return the points (frames, tracklets, 3) [m] of tracklets, NaN outside their lives."""
+    rows = np.arange(len(points))[:, None]
+    return np.asarray(np.where((index >= 0)[..., None], points[rows, np.maximum(index, 0)], np.nan))
 
 
 def _continuations(predicted: Array, speed: Array, points: Array) -> NDArray[np.int64]:
