@@ -135,10 +135,16 @@ def labeled_places(markers: Sequence[MarkerLandmark | None]) -> tuple[list[int],
         if marker is not None and (one := find_in_atlas(marker.landmark, marker.side, marker.kind)) is not None
     ]
     atlas = [one for _, one in found]
-    names = ([getattr(one, key) for one in atlas] for key in ("name", "side", "kind", "body"))
-    positions = np.array([one.position(model) for one in atlas]).reshape(-1, 3)
-    sd = np.array([np.linalg.norm(one.sd) for one in atlas])
-    return [i for i, _ in found], Places(*map(tuple, names), positions, sd, np.zeros(len(atlas)))  # type: ignore[arg-type]
+    places = Places(
+        tuple(one.name for one in atlas),
+        tuple(one.side for one in atlas),
+        tuple(one.kind for one in atlas),
+        tuple(one.body for one in atlas),
+        np.array([one.position(model) for one in atlas]).reshape(-1, 3),
+        np.array([np.linalg.norm(one.sd) for one in atlas]),
+        np.zeros(len(atlas)),
+    )
+    return [i for i, _ in found], places
 
 
 def swap_place_sides(places: Places) -> Places:

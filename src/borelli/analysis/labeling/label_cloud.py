@@ -106,9 +106,15 @@ class _Body:
         self.marker[first] = np.arange(len(first))
         self.far = np.zeros(tracks.shape[1], bool)
         """Tracklets that were farther than `MIN_OBJECT_DISTANCE` from all markers of the body."""
-        names = [tuple(getattr(one, key) for one in labels) for key in ("landmark", "side", "kind", "body")]
-        zero = np.zeros(len(labels))
-        self.places = Places(*names, np.array([one.position for one in labels]), zero, zero)  # type: ignore[arg-type]
+        self.places = Places(
+            tuple(one.landmark for one in labels),
+            tuple(one.side for one in labels),
+            tuple(one.kind for one in labels),
+            tuple(one.body for one in labels),
+            np.array([one.position for one in labels]),
+            np.zeros(len(labels)),
+            np.zeros(len(labels)),
+        )
         frames = choose_upright_frames(tracks[:, first], FRAMES)
         chosen = tracks[frames][:, first]
         posing = pose_labeled(chosen, self.places, HeightPrior())

@@ -37,8 +37,8 @@ def join_tracklets(points: Array) -> NDArray[np.int64]:
         index = np.flatnonzero(visible(row))
         found = _continuations(last + step, np.linalg.norm(step, axis=1), row[index])
         continued = np.flatnonzero(found >= 0)
-        for i in continued:
-            members[active[i]].append(int(index[found[i]]))
+        for tracklet, point in zip(active[continued], index[found[continued]], strict=True):
+            members[tracklet].append(int(point))
         new = np.setdiff1d(np.arange(len(index)), found)
         if len(members) + len(new) > MAX_TRACKLETS:
             break
