@@ -25,7 +25,7 @@ from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import identify_landmark
+from borelli.recording.landmarks import identify_landmarks
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
@@ -246,8 +246,8 @@ def _fit_to_markers(
 def _foot_markers(model: Model, bodies: tuple[str, ...]) -> dict[str, list[tuple[str, str, Array]]]:
     """Return the markers of heel and forefoot on these bodies: name in lower case, body and offset on it."""
     found: dict[str, list[tuple[str, str, Array]]] = {"heel": [], "toe": []}
-    for marker in model.markers:
-        meaning = identify_landmark(marker.name)
+    meanings = identify_landmarks([marker.name for marker in model.markers])
+    for marker, meaning in zip(model.markers, meanings, strict=True):
         if marker.body in bodies and meaning and meaning.part in found:
             found[meaning.part].append((marker.name.lower(), marker.body, np.array(marker.position)))
     return found

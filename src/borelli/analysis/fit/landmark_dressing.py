@@ -1,0 +1,162 @@
+"""Markers of a model from the meanings of labels, for recordings whose marker set is not among the known ones.
+
+A landmark lies where the atlas has it. A marker of a cluster may be anywhere on its segment: the model is posed by the
+landmarks first, and the marker is put where it is seen on the posed segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from borelli.analysis.kinematics.framewise_ik import MIN_VISIBLE_MARKERS, make_ik_problem, solve_framewise
+from borelli.analysis.motion import match_markers, rotate, to_model_axes
+from borelli.analysis.tree_kernels.newton_ik import find_body_poses
+from borelli.errors import SettingsError, list_names
+from borelli.model.landmark_atlas import AtlasLandmark, MarkerLandmark, find_in_atlas, landmark_markers
+from borelli.model.model import Marker, Model
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
+from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
+from borelli.recording.recording import Note, Recording
+
+MIN_LANDMARKS = 4
+"""Least number of landmarks with a known position that pose a model."""
+MAX_LANDMARK_SD = 0.025
+"""[m] Markers whose position on the body varies more are put where they are seen."""
+MAX_DISPLACEMENT = 0.25
+"""[m] Largest distance from the atlas at which a marker still belongs to its segment."""
+POSED_FRAMES = 60
+"""Frames in which the model is posed by its landmarks."""
+MAX_RIGID_SD, MIN_PAIR_DISTANCE = 0.010, 0.015
+"""[m] Standard deviation of the distance of two markers on one segment, and their least distance."""
+
+
+def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
+    """Return the model with a marker for each label whose landmark it has, and notes on what labels mean.
+
+    Raises:
+        SettingsError: The labels name too few landmarks of the model's bodies.
+    """
+    labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
+    readings = interpret_labels(labels)
+    chosen = _choose(model, readings, recordings)
+    fixed = [one for one, place in chosen if max(place.sd) <= MAX_LANDMARK_SD]
+    if len(fixed) < MIN_LANDMARKS:
+        _refuse(readings, labels, len(fixed))
+    dressed = replace(model, markers=landmark_markers(model, map(_marker_landmark, fixed)))
+    free = [one for one, place in chosen if max(place.sd) > MAX_LANDMARK_SD]
+    placed, lost = _place_where_seen(dressed, [one for one in free], recordings) if free else ((), [])
+    names = {one.label for one in fixed} | {marker.name for marker in placed}
+    return replace(model, markers=(*dressed.markers, *placed)), _notes(readings, names, lost)
+
+
+def _choose(
+    model: Model, readings: LabelReadings, recordings: Sequence[Recording]
+) -> list[tuple[LabelReading, AtlasLandmark]]:
+    """Return the readings of markers on the model's bodies, with their places in the atlas; one for each landmark."""
+    bodies = {body.name for body in model.bodies}
+    result: dict[tuple[str, ...], tuple[LabelReading, AtlasLandmark]] = {}
+    for one in sorted(readings.known, key=lambda one: -one.certainty):
+        if one.kind == "virtual center" and not readings.keypoints:
+            continue
+        place = find_in_atlas(one.landmark, one.side, one.kind)
+        if place is None or place.body not in bodies:
+            continue
+        key: tuple[str, ...] = (one.landmark, one.side)
+        if max(place.sd) > MAX_LANDMARK_SD:
+            key = (one.label,)
+        elif key in result:
+            if not _is_rigid_pair(one.label, result[key][0].label, recordings):
+                continue
+            key = (one.label,)
+        result[key] = one, place
+    order = {one.label: i for i, one in enumerate(readings.readings)}
+    return sorted(result.values(), key=lambda pair: order[pair[0].label])
+
+
+def _is_rigid_pair(first: str, second: str, recordings: Sequence[Recording]) -> bool:
+    """Return whether two markers are at a constant distance from each other that is more than that of one marker."""
+    for recording in recordings:
+        if first in recording.markers and second in recording.markers:
+            pair = [recording.markers.index(first), recording.markers.index(second)]
+            points = recording.data["marker_position"].values[:, pair]
+            distance = np.linalg.norm(points[:, 0] - points[:, 1], axis=1)
+            distance = distance[np.isfinite(distance)]
+            if len(distance):
+                return bool(distance.std() < MAX_RIGID_SD and distance.mean() > MIN_PAIR_DISTANCE)
+    return False
+
+
+def _place_where_seen(
+    dressed: Model, readings: Sequence[LabelReading], recordings: Sequence[Recording]
+) -> tuple[tuple[Marker, ...], list[str]]:
+    """Return markers at the median of where they are seen on their bodies, and the labels of those that are not there."""
+    markers = landmark_markers(dressed, map(_marker_landmark, readings))
+    seen: dict[str, list[Array]] = {marker.name: [] for marker in markers}
+    for recording in recordings:
+        for name, at in _seen_positions(dressed, markers, recording).items():
+            seen[name].append(at)
+    placed, lost = [], []
+    for marker in markers:
+        points = np.concatenate(seen[marker.name]) if seen[marker.name] else np.zeros((0, 3))
+        at = np.median(points, axis=0) if len(points) else np.array(marker.position)
+        if np.linalg.norm(at - marker.position) <= MAX_DISPLACEMENT:
+            placed.append(replace(marker, position=vector(at)))
+        else:
+            lost.append(marker.name)
+    return tuple(placed), lost
+
+
+def _seen_positions(dressed: Model, markers: Sequence[Marker], recording: Recording) -> dict[str, Array]:
+    """Return where markers are seen (frames, 3) [m] on the bodies of the model, posed by its own markers."""
+    count = np.isfinite(recording.data["marker_position"].values).all(axis=2)
+    own = [k for k in match_markers(dressed.markers, recording.markers) if k >= 0]
+    frames = np.flatnonzero(count[:, own].sum(axis=1) >= max(MIN_VISIBLE_MARKERS, 0.8 * len(own)))
+    if not len(frames):
+        return {}
+    some = recording.with_data(recording.data.isel(time=frames[:: -(-len(frames) // POSED_FRAMES)]))
+    problem = make_ik_problem(dressed, some)
+    q, _ = solve_framewise(problem)
+    posed = np.isfinite(q).all(axis=1)
+    position, rotation, _ = find_body_poses(problem.tree, problem.points, q[posed].copy())
+    index = {body.name: i for i, body in enumerate(dressed.bodies)}
+    measured = rotate(some.data["marker_position"].values[posed], to_model_axes(dressed).T)
+    result = {}
+    for marker, k in zip(markers, match_markers(markers, some.markers), strict=True):
+        if k >= 0:
+            body = index[marker.body]
+            local = np.einsum("fji,fj->fi", rotation[:, body], measured[:, k] - position[:, body])
+            result[marker.name] = local[np.isfinite(local).all(axis=1)]
+    return result
+
+
+def _marker_landmark(reading: LabelReading) -> MarkerLandmark:
+    return MarkerLandmark(reading.label, reading.landmark, reading.side, reading.kind)
+
+
+def _refuse(readings: LabelReadings, labels: Sequence[str], count: int) -> None:
+    read = [f"{one.label} ({one.side} {one.landmark})" for one in readings.known]
+    found = f"only {list_names(read)}" if read else "none"
+    raise SettingsError(
+        f"The labels {list_names(labels, 12)} name {count} landmarks of the body ({found}); {MIN_LANDMARKS} are needed. "
+        "State what they mean: `borelli markers FILE --write map.toml`, edit the map, and use --markers map.toml."
+    )
+
+
+def _notes(readings: LabelReadings, used: set[str], lost: Sequence[str]) -> tuple[Note, ...]:
+    unsure = [one.label for one in readings.known if one.label in used and not one.sure]
+    text = f"Markers are put on the model by the landmarks that their labels mean: {len(used)} of {len(readings.readings)}"
+    if readings.conventions:
+        name, fraction = readings.conventions[0]
+        text += f"; {name} contains {100.0 * fraction:.0f} % of the labels"
+    notes = [Note(f"{text}.", "inferred", "--markers map.toml (borelli markers lists them)", code="marker_landmarks")]
+    if unsure:
+        text = f"The meaning of some labels is not certain: {list_names(unsure, 12)}."
+        notes.append(Note(text, "inferred", "borelli markers, --markers map.toml", code="unsure_labels"))
+    if lost:
+        text = f"Markers that are far from the segments of their labels are not used: {list_names(lost)}."
+        notes.append(Note(text, "problem", "borelli markers, --markers map.toml", code="misplaced_markers"))
+    return tuple(notes)
