@@ -149,6 +149,8 @@ def left_right_pairs(labels: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _landmark(reading: LabelReading) -> Landmark | None:
+    if reading.contested:
+        return None
     part = _PART.get(reading.landmark)
     if reading.landmark == "clavicle" and reading.kind == "joint keypoint":
         part = "shoulder"  # the joint at the base of an animated shoulder

@@ -35,6 +35,8 @@ MIN_SURE = 0.9
 """Least certainty of a reading that is called sure."""
 GRAMMAR_WEIGHT = 0.15
 """Weight of a reading from words and codes in the vote; a convention that explains all labels has 1."""
+MAX_CONTEST = 0.5
+"""Certainty of the next reading, as a fraction of the best, from which neither is used without further evidence."""
 MIN_CERTAINTY = 0.5
 """Certainty of an undisputed reading with no weight of a convention."""
 MIN_KEYPOINT_FRACTION = 0.3
@@ -51,6 +53,12 @@ TWIN_SCORE = 0.15
 """Added to a side whose other side is in the file, else subtracted."""
 MIDLINE_PENALTY = 0.3
 """Subtracted for a side of a midline landmark, and for a missing side of another."""
+NEIGHBORS = frozenset(
+    frozenset(pair.split("-"))
+    for pair in "head-torso torso-pelvis torso-upper_arm upper_arm-forearm forearm-hand pelvis-thigh thigh-shank "
+    "shank-foot".split()
+)
+"""Pairs of segments that share a joint, whose markers are near each other."""
 LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shank", "foot")
 MAX_UNSIDED = 0.8
 """Largest certainty of a reading on a limb whose side is not stated."""
@@ -97,6 +105,15 @@ class LabelReading:
     evidence: str = ""
     stem: str = ""
     others: tuple[tuple[Meaning, float], ...] = ()
+
+    @property
+    def contested(self) -> bool:
+        """Whether a reading on the other side, or on a segment that is not next to this one, is nearly as likely."""
+        return any(
+            certainty > MAX_CONTEST * self.certainty
+            and (other.side != self.side or frozenset((other.segment, self.segment)) not in NEIGHBORS)
+            for other, certainty in self.others
+        )
 
     @property
     def sure(self) -> bool:
@@ -340,11 +357,15 @@ def _lookup(convention: Convention, label: str, present: frozenset[str]) -> Mean
 
 @lru_cache(maxsize=128)
 def _codes(conventions: tuple[Convention, ...]) -> Mapping[str, Counter[tuple[str, str]]]:
-    """Return how many conventions give each stem each landmark and kind."""
+    """Return how many conventions give each stem each landmark and kind; a usual abbreviation counts as two."""
     codes: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for stem, landmark in CODES.items():
-        codes[stem][landmark, usual_kind(landmark)] += 1
+        codes[stem][landmark, usual_kind(landmark)] += 2
     for one in conventions:
+        own = set()
         for (_, stem), meaning in one.stems.items():
-            codes[stem][meaning.landmark, meaning.kind] += 1
+            numbered = meaning.kind in ("cluster", "wand")
+            own.add((stem.rstrip("0123456789") if numbered else stem, meaning.landmark, meaning.kind))
+        for stem, landmark, kind in own:
+            codes[stem][landmark, kind] += 1
     return codes

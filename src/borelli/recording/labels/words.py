@@ -121,7 +121,7 @@ _CODES = {
     "hip_center": "hjc", "thigh": "thi th thap thad thlp thld", "knee_lateral": "kne kn lkn lfc fle lepi lep lek lk kax kd",
     "knee_medial": "mkn mfc fme mepi mep mek knm kni", "patella": "pat", "knee_center": "kjc", "fibular_head": "fh hf fib "
     "fax", "tibial_tuberosity": "tt ttc ttb tts", "shank": "sha shk shn sk tib ti tb tiap tiad tilat clf", "malleolus_lateral":
-    "ank ak lak lma lmal lm fal lank mal mall", "malleolus_medial": "mma mmal mm tam mank mak aki", "ankle_center":
+    "ank ak la lak lma lmal lm fal lank mal mall", "malleolus_medial": "ma mma mmal mm tam mank mak aki", "ankle_center":
     "ajc", "heel": "hee hel cal ca calc fcc phe dhe heb", "heel_lateral": "lhe lcal", "mt1": "mt1 fm1 fmh fmt1 met1 1mt 1st "
     "1met meta1", "mt2": "toe mt2 fm2 smh fmt2 met2 2nd 2mt", "mt5": "mt5 fm5 vmh fmt5 met5 5th 5mt meta5 5meta met vm",
     "hallux": "hal hlx tip", "mt1_base": "p1mt pm1", "mt5_base": "p5mt pm5", "midfoot": "mfs cun", "midfoot_lateral": "mfl cub",
