@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def markers(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Recording whose labels are read.")],
     write: Annotated[Path | None, option("Write a marker map that can be edited (.toml).", "FILE")] = None,
-    picture: Annotated[Path | None, option("Draw the markers with their landmarks: .png, .pdf or .svg.", "FILE")] = None,
+    picture: Annotated[
+        Path | None, option("Draw the markers with their landmarks: .png, .pdf or .svg.", "FILE")
+    ] = None,
     markers: options.Markers = None,
     marker_set: options.MarkerSet = None,
     units: options.Units = None,

@@ -38,7 +38,9 @@ Forward = Annotated[
 ]
 Markers = Annotated[
     Path | None,
-    option("Marker map that states what the labels mean: see `borelli markers`. Default: read from the labels.", "FILE"),
+    option(
+        "Marker map that states what the labels mean: see `borelli markers`. Default: read from the labels.", "FILE"
+    ),
 ]
 MarkerSet = Annotated[
     str | None,

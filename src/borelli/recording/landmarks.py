@@ -40,8 +40,8 @@ Shoulder, hip, knee and ankle after Drillis and Contini 1966; the others are usu
 _PARTS = {
     "head": "head_front head_back head_top head_side head_center ear eye nose chin cheek temple mastoid glabella",
     "neck": "neck C7 T2",
-    "chest": "chest sternum jugular_notch xiphoid clavicle sternoclavicular T4 T7 T8 T10 T12 spine back_offset breast rib "
-    "trunk_center",
+    "chest": "chest sternum jugular_notch xiphoid clavicle sternoclavicular T4 T7 T8 T10 T12 spine back_offset breast "
+    "rib trunk_center",
     "shoulder": "acromion acromion_angle shoulder_center shoulder_front shoulder_back scapula scapula_spine "
     "scapula_inferior coracoid humerus_tubercle",
     "upper_arm": "upper_arm",
@@ -62,10 +62,31 @@ _PARTS = {
 }
 _PART = {landmark: part for part, landmarks in _PARTS.items() for landmark in landmarks.split()}
 _FRONT = frozenset(
-    "asis jugular_notch xiphoid sternum chest clavicle sternoclavicular breast head_front glabella nose chin hallux toe "
-    "toe_center toe_small mt1 mt2 mt5".split()
+    [
+        "asis",
+        "jugular_notch",
+        "xiphoid",
+        "sternum",
+        "chest",
+        "clavicle",
+        "sternoclavicular",
+        "breast",
+        "head_front",
+        "glabella",
+        "nose",
+        "chin",
+        "hallux",
+        "toe",
+        "toe_center",
+        "toe_small",
+        "mt1",
+        "mt2",
+        "mt5",
+    ]
 )
-_BACK = frozenset("psis sacrum C7 T2 T4 T7 T8 T10 T12 spine back_offset head_back heel".split())
+_BACK = frozenset(
+    ["psis", "sacrum", "C7", "T2", "T4", "T7", "T8", "T10", "T12", "spine", "back_offset", "head_back", "heel"]
+)
 
 
 class Landmark(NamedTuple):

@@ -139,7 +139,11 @@ def _meaning(label: object, text: object, path: object) -> Meaning | None:
         return None
     side = words[0] if words[0] in (LEFT, RIGHT, MIDDLE) else MIDDLE
     landmark = words[-1]
-    if landmark not in landmark_segments() or len(words) > 2 or (len(words) == 2 and words[0] not in (LEFT, RIGHT, MIDDLE)):
+    if (
+        landmark not in landmark_segments()
+        or len(words) > 2
+        or (len(words) == 2 and words[0] not in (LEFT, RIGHT, MIDDLE))
+    ):
         near = get_close_matches(landmark, landmark_segments(), 3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise FileFormatError(

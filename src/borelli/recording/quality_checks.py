@@ -211,7 +211,9 @@ def _check_labels(recording: Recording) -> Iterator[Issue]:
     unsure = [one.label for one in readings.known if not one.sure]
     file = recording.name or "FILE"
     action = f"borelli markers {file} --write map.toml, edit it, and use --markers map.toml"
-    best = f"; {readings.conventions[0][0]} has {100.0 * readings.conventions[0][1]:.0f} %" if readings.conventions else ""
+    best = (
+        f"; {readings.conventions[0][0]} has {100.0 * readings.conventions[0][1]:.0f} %" if readings.conventions else ""
+    )
     if unread:
         evidence = f"{len(unread)} of {len(recording.markers)} labels are in no known convention{best}"
         yield Issue("unknown_labels", "Some labels mean nothing known.", list_names(unread), evidence, action, "note")

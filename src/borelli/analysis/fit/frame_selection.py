@@ -76,10 +76,8 @@ def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Mo
     return replace(model, markers=tuple(m for m in model.markers if m.name in recorded)), tuple(notes)
 
 
-def _add_markers(
-    model: Model, recordings: Sequence[Recording], labels: Sequence[str]
-) -> tuple[Model, list[Note]]:
-    """Return the model with the markers of the best matching set or, if none matches, of the landmarks of the labels."""
+def _add_markers(model: Model, recordings: Sequence[Recording], labels: Sequence[str]) -> tuple[Model, list[Note]]:
+    """Return the model with the markers of the best matching set; if none matches, of the labels' landmarks."""
     best = _add_best_set(model, labels)
     if best is None:
         dressed, notes = dress_by_landmarks(model, recordings)

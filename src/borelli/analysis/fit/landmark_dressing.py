@@ -28,6 +28,8 @@ MAX_LANDMARK_SD = 0.025
 """[m] Markers whose position on the body varies more are put where they are seen."""
 MAX_DISPLACEMENT = 0.25
 """[m] Largest distance from the atlas at which a marker still belongs to its segment."""
+SEEN_SD = 0.06
+"""[m] Standard deviation of where a marker is seen on a body that does not have the subject's size yet."""
 POSED_FRAMES = 60
 """Frames in which the model is posed by its landmarks."""
 MAX_RIGID_SD, MIN_PAIR_DISTANCE = 0.010, 0.015
@@ -48,7 +50,7 @@ def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[M
         _refuse(readings, labels, len(fixed))
     dressed = replace(model, markers=landmark_markers(model, map(_marker_landmark, fixed)))
     free = [one for one, place in chosen if max(place.sd) > MAX_LANDMARK_SD]
-    placed, lost = _place_where_seen(dressed, [one for one in free], recordings) if free else ((), [])
+    placed, lost = _place_where_seen(dressed, free, recordings)
     names = {one.label for one in fixed} | {marker.name for marker in placed}
     return replace(model, markers=(*dressed.markers, *placed)), _notes(readings, names, lost)
 
@@ -62,7 +64,7 @@ def _choose(
     for one in sorted(readings.known, key=lambda one: -one.certainty):
         if one.kind == "virtual center" and not readings.keypoints:
             continue
-        place = find_in_atlas(one.landmark, one.side, one.kind)
+        place = _atlas_place(one)
         if place is None or place.body not in bodies:
             continue
         key: tuple[str, ...] = (one.landmark, one.side)
@@ -93,17 +95,22 @@ def _is_rigid_pair(first: str, second: str, recordings: Sequence[Recording]) -> 
 def _place_where_seen(
     dressed: Model, readings: Sequence[LabelReading], recordings: Sequence[Recording]
 ) -> tuple[tuple[Marker, ...], list[str]]:
-    """Return markers at the median of where they are seen on their bodies, and the labels of those that are not there."""
+    """Return markers between the atlas and where they are seen on their bodies, and labels of those seen elsewhere.
+
+    Both positions are weighted by their variances.
+    """
     markers = landmark_markers(dressed, map(_marker_landmark, readings))
+    variances = [np.array(place.sd) ** 2 for place in map(_atlas_place, readings) if place is not None]
     seen: dict[str, list[Array]] = {marker.name: [] for marker in markers}
     for recording in recordings:
         for name, at in _seen_positions(dressed, markers, recording).items():
             seen[name].append(at)
     placed, lost = [], []
-    for marker in markers:
+    for marker, variance in zip(markers, variances, strict=True):
         points = np.concatenate(seen[marker.name]) if seen[marker.name] else np.zeros((0, 3))
-        at = np.median(points, axis=0) if len(points) else np.array(marker.position)
-        if np.linalg.norm(at - marker.position) <= MAX_DISPLACEMENT:
+        offset = np.median(points, axis=0) - marker.position if len(points) else np.zeros(3)
+        if np.linalg.norm(offset) <= MAX_DISPLACEMENT:
+            at = np.array(marker.position) + offset * variance / (variance + SEEN_SD**2)
             placed.append(replace(marker, position=vector(at)))
         else:
             lost.append(marker.name)
@@ -133,6 +140,10 @@ def _seen_positions(dressed: Model, markers: Sequence[Marker], recording: Record
     return result
 
 
+def _atlas_place(reading: LabelReading) -> AtlasLandmark | None:
+    return find_in_atlas(reading.landmark, reading.side, reading.kind)
+
+
 def _marker_landmark(reading: LabelReading) -> MarkerLandmark:
     return MarkerLandmark(reading.label, reading.landmark, reading.side, reading.kind)
 
@@ -141,14 +152,17 @@ def _refuse(readings: LabelReadings, labels: Sequence[str], count: int) -> None:
     read = [f"{one.label} ({one.side} {one.landmark})" for one in readings.known]
     found = f"only {list_names(read)}" if read else "none"
     raise SettingsError(
-        f"The labels {list_names(labels, 12)} name {count} landmarks of the body ({found}); {MIN_LANDMARKS} are needed. "
+        f"The labels {list_names(labels, 12)} name {count} landmarks of the body ({found}); at least "
+        f"{MIN_LANDMARKS} are needed. "
         "State what they mean: `borelli markers FILE --write map.toml`, edit the map, and use --markers map.toml."
     )
 
 
 def _notes(readings: LabelReadings, used: set[str], lost: Sequence[str]) -> tuple[Note, ...]:
     unsure = [one.label for one in readings.known if one.label in used and not one.sure]
-    text = f"Markers are put on the model by the landmarks that their labels mean: {len(used)} of {len(readings.readings)}"
+    text = (
+        f"Markers are put on the model by the landmarks that their labels mean: {len(used)} of {len(readings.readings)}"
+    )
     if readings.conventions:
         name, fraction = readings.conventions[0]
         text += f"; {name} contains {100.0 * fraction:.0f} % of the labels"

@@ -11,7 +11,13 @@ from typing import NamedTuple
 from borelli.recording.labels.spelling import clean_labels, normalize, split_sides
 
 LEFT, RIGHT, MIDDLE = "left", "right", "middle"
-KINDS = {"": "landmark", "cluster": "cluster", "wand": "wand", "virtual": "virtual center", "keypoint": "joint keypoint"}
+KINDS = {
+    "": "landmark",
+    "cluster": "cluster",
+    "wand": "wand",
+    "virtual": "virtual center",
+    "keypoint": "joint keypoint",
+}
 """Kinds of labels by their word in the table."""
 
 

@@ -55,8 +55,16 @@ MIDLINE_PENALTY = 0.3
 """Subtracted for a side of a midline landmark, and for a missing side of another."""
 NEIGHBORS = frozenset(
     frozenset(pair.split("-"))
-    for pair in "head-torso torso-pelvis torso-upper_arm upper_arm-forearm forearm-hand pelvis-thigh thigh-shank "
-    "shank-foot".split()
+    for pair in [
+        "head-torso",
+        "torso-pelvis",
+        "torso-upper_arm",
+        "upper_arm-forearm",
+        "forearm-hand",
+        "pelvis-thigh",
+        "thigh-shank",
+        "shank-foot",
+    ]
 )
 """Pairs of segments that share a joint, whose markers are near each other."""
 LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shank", "foot")
@@ -243,7 +251,9 @@ class _Vote:
         self.one_sided = not any(s.twin in self.present for label in labels for s in split_sides(label)) and (
             max(sides[LEFT], sides[RIGHT]) >= 0.5 * len(labels)
         )
-        meanings = [(one, {label: m for label in labels if (m := _lookup(one, label, self.present))}) for one in conventions]
+        meanings = [
+            (one, {label: m for label in labels if (m := _lookup(one, label, self.present))}) for one in conventions
+        ]
         count = max(1, len(labels))
         voting = [(one, len(found) / count, found) for one, found in meanings if found]
         voting.sort(key=lambda row: -row[1])
@@ -288,7 +298,15 @@ class _Vote:
         evidence = ", ".join(names[:3]) if names else "words and codes"
         others = tuple((best(group), certainty(group)) for group in ranked[1:4])
         return LabelReading(
-            label, winner.landmark, winner.side, winner.segment, winner.kind, certainty(ranked[0]), evidence, stem, others
+            label,
+            winner.landmark,
+            winner.side,
+            winner.segment,
+            winner.kind,
+            certainty(ranked[0]),
+            evidence,
+            stem,
+            others,
         )
 
     def _fits(self, meaning: Meaning) -> bool:
@@ -323,7 +341,7 @@ class _Vote:
         return self._by_code(base, 0.7, qualifier)
 
     def _by_code(self, stem: str, quality: float, qualifier: str = "") -> list[tuple[str, str, float]]:
-        found = self.codes.get(stem, {})
+        found: Mapping[tuple[str, str], int] = self.codes.get(stem, {})
         most = max(found.values(), default=1)
         return [(QUALIFIED.get((name, qualifier), name), kind, quality * n / most) for (name, kind), n in found.items()]
 

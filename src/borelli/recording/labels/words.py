@@ -103,31 +103,100 @@ _PARTS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
 
 _COMPILED = tuple((re.compile(pattern), landmark, qualified) for pattern, landmark, qualified in _PARTS)
 _VERTEBRA = re.compile(r"(?:spine|thor\w*|lumb\w*|vert\w*)?([ctl])(?:v|erv\w*|hor\w*|h)?(\d{1,2})(?:spin\w*)?$")
-_VERTEBRAE = {"c7": "C7", "t2": "T2", "t4": "T4", "t7": "T7", "t8": "T8", "t10": "T10", "t12": "T12", "l3": "L3", "l5": "L5"}
-_CODES = {
-    "head_top": "thd ariel vertex", "head_front": "fhd hdf ahd", "head_back": "bhd hdb phd", "head_side": "shd",
-    "mastoid": "mas mast", "glabella": "glab gla", "temple": "temp tem", "C7": "c7 cv7", "jugular_notch": "clav ij snj "
-    "sjn jn man ssn jug", "xiphoid": "px xp xpro xip sxs", "sternum": "ster stern strn", "scapula": "sca scap",
-    "scapula_inferior": "sai", "scapula_spine": "sts", "acromion_angle": "saa", "coracoid": "cor",
-    "sternoclavicular": "scj", "acromion": "acr acrom sho shou shl saj caj", "shoulder_front": "fsh ash",
-    "shoulder_back": "bsh psh", "shoulder_center": "sjc ghjc", "back_offset": "bak bac off", "chest": "chst",
-    "belly": "ab abd blly", "breast": "bust", "upper_arm": "upa ua uar up arm bic bcep del", "elbow_lateral": "elb lel ell "
-    "hle lee", "elbow_medial": "mel elm hme mee", "elbow_center": "ejc", "olecranon": "ole olec uhe",
-    "forearm": "frm fra far fr fa", "wrist": "wri wr", "wrist_radial": "wra rad rsp iwr wts", "wrist_ulnar": "wrb uln usp owr "
-    "wps", "wrist_center": "wjc", "hand": "han hnd hps hts", "mc2": "fin hm2 mc2 hmc2 2mc", "mc3": "hm3 mc3 hmc3 3mc",
-    "mc5": "hm5 mc5 hmc5 5mc", "thumb": "thm thmb thu", "index": "idx", "middle": "mid", "ring": "rng", "pinky": "pnk",
-    "asis": "asi ias fwt sias", "psis": "psi ips bwt sips", "sacrum": "sac sacr vsac s1 s2", "iliac_crest": "ic ilc icr "
-    "csi prfwt", "buttock": "bum", "waist": "wst nwst", "greater_trochanter": "gt gtr gtc grt gtro ftc tro troc",
-    "hip_center": "hjc", "thigh": "thi th thap thad thlp thld", "knee_lateral": "kne kn lkn lfc fle lepi lep lek lk kax kd",
-    "knee_medial": "mkn mfc fme mepi mep mek knm kni", "patella": "pat", "knee_center": "kjc", "fibular_head": "fh hf fib "
-    "fax", "tibial_tuberosity": "tt ttc ttb tts", "shank": "sha shk shn sk tib ti tb tiap tiad tilat clf", "malleolus_lateral":
-    "ank ak la lak lma lmal lm fal lank mal mall", "malleolus_medial": "ma mma mmal mm tam mank mak aki", "ankle_center":
-    "ajc", "heel": "hee hel cal ca calc fcc phe dhe heb", "heel_lateral": "lhe lcal", "mt1": "mt1 fm1 fmh fmt1 met1 1mt 1st "
-    "1met meta1", "mt2": "toe mt2 fm2 smh fmt2 met2 2nd 2mt", "mt5": "mt5 fm5 vmh fmt5 met5 5th 5mt meta5 5meta met vm",
-    "hallux": "hal hlx tip", "mt1_base": "p1mt pm1", "mt5_base": "p5mt pm5", "midfoot": "mfs cun", "midfoot_lateral": "mfl cub",
-    "spine": "lum lumb lumc", "pelvis_cluster": "pv", "foot_cluster": "ft",
-}  # fmt: skip
-CODES = {code: landmark for landmark, codes in _CODES.items() for code in codes.split()}
+_VERTEBRAE = {
+    "c7": "C7",
+    "t2": "T2",
+    "t4": "T4",
+    "t7": "T7",
+    "t8": "T8",
+    "t10": "T10",
+    "t12": "T12",
+    "l3": "L3",
+    "l5": "L5",
+}
+_CODES = """
+head_top: thd ariel vertex
+head_front: fhd hdf ahd
+head_back: bhd hdb phd
+head_side: shd
+mastoid: mas mast
+glabella: glab gla
+temple: temp tem
+C7: c7 cv7
+jugular_notch: clav ij snj sjn jn man ssn jug
+xiphoid: px xp xpro xip sxs
+sternum: ster stern strn
+scapula: sca scap
+scapula_inferior: sai
+scapula_spine: sts
+acromion_angle: saa
+coracoid: cor
+sternoclavicular: scj
+acromion: acr acrom sho shou shl saj caj
+shoulder_front: fsh ash
+shoulder_back: bsh psh
+shoulder_center: sjc ghjc
+back_offset: bak bac off
+chest: chst
+belly: ab abd blly
+breast: bust
+upper_arm: upa ua uar up arm bic bcep del
+elbow_lateral: elb lel ell hle lee
+elbow_medial: mel elm hme mee
+elbow_center: ejc
+olecranon: ole olec uhe
+forearm: frm fra far fr fa
+wrist: wri wr
+wrist_radial: wra rad rsp iwr wts
+wrist_ulnar: wrb uln usp owr wps
+wrist_center: wjc
+hand: han hnd hps hts
+mc2: fin hm2 mc2 hmc2 2mc
+mc3: hm3 mc3 hmc3 3mc
+mc5: hm5 mc5 hmc5 5mc
+thumb: thm thmb thu
+index: idx
+middle: mid
+ring: rng
+pinky: pnk
+asis: asi ias fwt sias
+psis: psi ips bwt sips
+sacrum: sac sacr vsac s1 s2
+iliac_crest: ic ilc icr csi prfwt
+buttock: bum
+waist: wst nwst
+greater_trochanter: gt gtr gtc grt gtro ftc tro troc
+hip_center: hjc
+thigh: thi th thap thad thlp thld
+knee_lateral: kne kn lkn lfc fle lepi lep lek lk kax kd
+knee_medial: mkn mfc fme mepi mep mek knm kni
+patella: pat
+knee_center: kjc
+fibular_head: fh hf fib fax
+tibial_tuberosity: tt ttc ttb tts
+shank: sha shk shn sk tib ti tb tiap tiad tilat clf
+malleolus_lateral: ank ak la lak lma lmal lm fal lank mal mall
+malleolus_medial: ma mma mmal mm tam mank mak aki
+ankle_center: ajc
+heel: hee hel cal ca calc fcc phe dhe heb
+heel_lateral: lhe lcal
+mt1: mt1 fm1 fmh fmt1 met1 1mt 1st 1met meta1
+mt2: toe mt2 fm2 smh fmt2 met2 2nd 2mt
+mt5: mt5 fm5 vmh fmt5 met5 5th 5mt meta5 5meta met vm
+hallux: hal hlx tip
+mt1_base: p1mt pm1
+mt5_base: p5mt pm5
+midfoot: mfs cun
+midfoot_lateral: mfl cub
+spine: lum lumb lumc
+pelvis_cluster: pv
+foot_cluster: ft
+"""
+CODES = {
+    code: landmark
+    for landmark, _, codes in (line.partition(":") for line in _CODES.split("\n"))
+    for code in codes.split()
+}
 """Usual abbreviations of landmarks, without side and number."""
 QUALIFIED = {
     ("elbow_lateral", "medial"): "elbow_medial", ("knee_lateral", "medial"): "knee_medial",
@@ -138,8 +207,8 @@ QUALIFIED = {
 """Landmarks of an abbreviation with a qualifier."""
 _AFFIXES = {
     "lat": "lateral", "out": "lateral", "med": "medial", "in": "medial", "lo": "low", "hi": "top", "up": "top",
-    "ant": "front", "post": "back", "l": "lateral", "m": "medial", "i": "medial", "f": "front", "b": "back", "p": "back",
-    "a": "front", "superior": "top", "inferior": "low", "reg": "joint",
+    "ant": "front", "post": "back", "l": "lateral", "m": "medial", "i": "medial", "f": "front", "b": "back",
+    "p": "back", "a": "front", "superior": "top", "inferior": "low", "reg": "joint",
 }  # fmt: skip
 """Qualifiers at the beginning or the end of an abbreviation."""
 CENTERS = {
