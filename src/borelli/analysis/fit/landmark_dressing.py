@@ -22,8 +22,8 @@ from borelli.numerics.vectors import Array
 from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
 from borelli.recording.recording import Note, Recording
 
-MIN_LANDMARKS = 4
-"""Least number of landmarks with a known position that pose a model."""
+MIN_LANDMARKS, MIN_BODIES = 4, 2
+"""Least number of landmarks that pose a model, and of bodies that they are on."""
 MAX_LANDMARK_SD = 0.025
 """[m] Markers whose position on the body varies more are put where they are seen."""
 MAX_DISPLACEMENT = 0.25
@@ -45,14 +45,16 @@ def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[M
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
     readings = interpret_labels(labels)
     chosen = _choose(model, readings, recordings)
+    if len({place.body for _, place in chosen}) < MIN_BODIES or len(chosen) < MIN_LANDMARKS:
+        _refuse(readings, labels, len(chosen))
     fixed = [one for one, place in chosen if max(place.sd) <= MAX_LANDMARK_SD]
-    if len(fixed) < MIN_LANDMARKS:
-        _refuse(readings, labels, len(fixed))
-    dressed = replace(model, markers=landmark_markers(model, map(_marker_landmark, fixed)))
     free = [one for one, place in chosen if max(place.sd) > MAX_LANDMARK_SD]
+    # a set of clusters alone is posed by their mean positions
+    posing = fixed if len(fixed) >= MIN_LANDMARKS else [one for one, _ in chosen]
+    dressed = replace(model, markers=landmark_markers(model, map(_marker_landmark, posing)))
     placed, lost = _place_where_seen(dressed, free, recordings)
-    names = {one.label for one in fixed} | {marker.name for marker in placed}
-    return replace(model, markers=(*dressed.markers, *placed)), _notes(readings, names, lost)
+    markers = (*landmark_markers(model, map(_marker_landmark, fixed)), *placed)
+    return replace(model, markers=markers), _notes(readings, {marker.name for marker in markers}, lost)
 
 
 def _choose(
@@ -62,7 +64,7 @@ def _choose(
     bodies = {body.name for body in model.bodies}
     result: dict[tuple[str, ...], tuple[LabelReading, AtlasLandmark]] = {}
     for one in sorted(readings.known, key=lambda one: -one.certainty):
-        if one.kind == "virtual center" and not readings.keypoints:
+        if one.contested or (one.kind == "virtual center" and not readings.keypoints):
             continue
         place = _atlas_place(one)
         if place is None or place.body not in bodies:
@@ -153,7 +155,7 @@ def _refuse(readings: LabelReadings, labels: Sequence[str], count: int) -> None:
     found = f"only {list_names(read)}" if read else "none"
     raise SettingsError(
         f"The labels {list_names(labels, 12)} name {count} landmarks of the body ({found}); at least "
-        f"{MIN_LANDMARKS} are needed. "
+        f"{MIN_LANDMARKS} on {MIN_BODIES} segments are needed. "
         "State what they mean: `borelli markers FILE --write map.toml`, edit the map, and use --markers map.toml."
     )
 
