@@ -216,7 +216,7 @@ def _check_labels(recording: Recording) -> Iterator[Issue]:
     )
     if unread:
         evidence = f"{len(unread)} of {len(recording.markers)} labels are in no known convention{best}"
-        yield Issue("unknown_labels", "Some labels mean nothing known.", list_names(unread), evidence, action, "note")
+        yield Issue("unknown_labels", "Some labels are unknown.", list_names(unread), evidence, action, "note")
     if unsure:
         evidence = f"{len(unsure)} of {len(readings.known)} labels that are read{best}"
         text = "The landmarks of some labels are not certain."

@@ -19,7 +19,8 @@ from borelli.model.landmark_atlas import AtlasLandmark, MarkerLandmark, find_in_
 from borelli.model.model import Marker, Model
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
-from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
+from borelli.recording.labels.conventions import MIDDLE
+from borelli.recording.labels.interpret import LIMBS, LabelReading, LabelReadings, interpret_labels
 from borelli.recording.recording import Note, Recording
 
 MIN_LANDMARKS, MIN_BODIES = 4, 2
@@ -30,6 +31,9 @@ MAX_DISPLACEMENT = 0.25
 """[m] Largest distance from the atlas at which a marker still belongs to its segment."""
 SEEN_SD = 0.06
 """[m] Standard deviation of where a marker is seen on a body that does not have the subject's size yet."""
+MAX_LOST_FRACTION = 0.1
+"""Largest fraction of markers that are seen elsewhere, and omitted."""
+REMEDY = "State what they mean: `borelli markers FILE --write map.toml`, edit the map, and use --markers map.toml."
 POSED_FRAMES = 60
 """Frames in which the model is posed by its landmarks."""
 MAX_RIGID_SD, MIN_PAIR_DISTANCE = 0.010, 0.015
@@ -53,6 +57,12 @@ def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[M
     posing = fixed if len(fixed) >= MIN_LANDMARKS else [one for one, _ in chosen]
     dressed = replace(model, markers=landmark_markers(model, map(_marker_landmark, posing)))
     placed, lost = _place_where_seen(dressed, free, recordings)
+    if len(lost) > MAX_LOST_FRACTION * len(chosen):
+        raise SettingsError(
+            f"The markers {list_names(lost)} are not on the segments that their labels mean (at most "
+            f"{1e3 * MAX_DISPLACEMENT:.0f} mm from their usual positions are allowed), so that some labels are misread. "
+            f"{REMEDY}"
+        )
     markers = (*landmark_markers(model, map(_marker_landmark, fixed)), *placed)
     return replace(model, markers=markers), _notes(readings, {marker.name for marker in markers}, lost)
 
@@ -143,11 +153,15 @@ def _seen_positions(dressed: Model, markers: Sequence[Marker], recording: Record
 
 
 def _atlas_place(reading: LabelReading) -> AtlasLandmark | None:
-    return find_in_atlas(reading.landmark, reading.side, reading.kind)
+    """Return the place of a landmark; that on the midline if its segment has none on the side."""
+    own = find_in_atlas(reading.landmark, reading.side, reading.kind)
+    return own or (None if reading.segment in LIMBS else find_in_atlas(reading.landmark, MIDDLE, reading.kind))
 
 
 def _marker_landmark(reading: LabelReading) -> MarkerLandmark:
-    return MarkerLandmark(reading.label, reading.landmark, reading.side, reading.kind)
+    place = _atlas_place(reading)
+    side = reading.side if place is None else place.side
+    return MarkerLandmark(reading.label, reading.landmark, side, reading.kind)
 
 
 def _refuse(readings: LabelReadings, labels: Sequence[str], count: int) -> None:
@@ -156,7 +170,7 @@ def _refuse(readings: LabelReadings, labels: Sequence[str], count: int) -> None:
     raise SettingsError(
         f"The labels {list_names(labels, 12)} name {count} landmarks of the body ({found}); at least "
         f"{MIN_LANDMARKS} on {MIN_BODIES} segments are needed. "
-        "State what they mean: `borelli markers FILE --write map.toml`, edit the map, and use --markers map.toml."
+        f"{REMEDY}"
     )
 
 

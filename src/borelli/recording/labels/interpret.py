@@ -46,7 +46,7 @@ OTHER_KIND_WEIGHT = 0.3
 FULL_WEIGHT = 0.75
 """Weight of a reading from which its certainty is its fraction of the votes; a smaller weight caps it."""
 MIN_AXES = 12
-"""Least number of Plug-in Gait axes that are taken for such: the same codes name markers elsewhere."""
+"""Least number of Plug-in Gait axes that are recognized as such: the same codes are markers elsewhere."""
 SIDE_SCORES = {"word": 0.85, "first": 0.6, "last": 0.45, "second": 0.4, "none": 0.55}
 """Scores of the ways to state a side."""
 TWIN_SCORE = 0.15
@@ -161,7 +161,7 @@ def interpret_labels(
 
     Args:
         labels: Labels of a recording.
-        descriptions: Text for each label, read where the label itself means nothing.
+        descriptions: Text for each label, read where the label itself is unknown.
         conventions: Conventions that vote. Default: all of the package.
 
     Examples:
