@@ -24,8 +24,8 @@ from tests.shared_data import shared
 
 EXACT = (
     "asis", "psis", "sacrum", "knee_lateral", "knee_medial", "malleolus_lateral", "malleolus_medial", "heel",
-    "acromion", "elbow_lateral", "elbow_medial", "wrist_radial", "wrist_ulnar", "C7", "T10", "xiphoid", "jugular_notch", "mt1",
-    "greater_trochanter",
+    "acromion", "elbow_lateral", "elbow_medial", "wrist_radial", "wrist_ulnar", "C7", "T10", "xiphoid", "jugular_notch",
+    "mt1", "greater_trochanter",
 )  # fmt: skip
 """Landmarks at the same position in every marker set that has them."""
 MAX_SD = 3.0

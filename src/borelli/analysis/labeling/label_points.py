@@ -1,0 +1,160 @@
+"""Labels of unnamed points: landmark and side of each, found by posing the generic human to them.
+
+Runs that share little (other frames, other starts, places that do not move) decide the certainty: a label is sure only
+where all of them agree and all further conditions hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from borelli.analysis.labeling.hypotheses import Run, RunSettings, run_all_hypotheses, run_hypotheses
+from borelli.analysis.labeling.posing import HeightPrior
+from borelli.analysis.labeling.rivals import Margins, rival_margins
+from borelli.kernels.compile_cache import ensure_compiled
+from borelli.numerics.vectors import Array
+from borelli.recording.landmarks import visible
+
+RUNS = (
+    RunSettings(7, 0.5, 8, further=False, move=True),
+    RunSettings(6, 0.15, 8, further=True, move=True),
+    RunSettings(5, 0.85, 12, further=False, move=False),
+)
+"""Runs that share little."""
+COMPARED_HYPOTHESES = 4
+"""Hypotheses, the best of the first run, that the other runs compare."""
+MIN_POINTS = 6
+"""Points without which no body is looked for."""
+HEIGHT_RANGE = (1.4, 2.05)
+"""[m] Heights of the posed body outside of which no label is sure."""
+MAX_SURE_DISTANCE = 0.04
+"""[m] Distance between a point and its place beyond which its label is not sure."""
+MAX_SURE_SCORE = 0.045
+"""[m] Mean distance of all points beyond which no label is sure."""
+MIN_MARGIN = 0.01
+"""[m] A label is sure only if free places of other landmarks are farther by this than its own."""
+UNSURE_LANDMARKS = ("wrist_radial", "wrist_ulnar", "wrist")
+"""Landmarks that geometry cannot tell apart: the forearm may be rotated."""
+
+
+@dataclass(frozen=True)
+class PointLabel:
+    """Landmark of a point, found by geometry.
+
+    Attributes:
+        landmark: Landmark, or segment for a point of a cluster; "" if none was found.
+        side: "left", "right" or "middle".
+        kind: "landmark" or "cluster".
+        body: Body of `human`.
+        segment: Segment of the body.
+        distance: Distance [m] from the place of the landmark on the generic body.
+        agreeing_runs: Number of runs, of `len(RUNS)`, that found the same segment and side.
+        sure_segment: Whether segment and side are sure.
+        sure_landmark: Whether the landmark is sure as well.
+    """
+
+    landmark: str
+    side: str
+    kind: str
+    body: str
+    segment: str
+    distance: float
+    agreeing_runs: int
+    sure_segment: bool
+    sure_landmark: bool
+
+
+@dataclass(frozen=True)
+class PointLabels:
+    """Labels of unnamed points.
+
+    Attributes:
+        labels: One per point; None where nothing was found.
+        marker_set: Marker set that the points resemble; "" if none.
+        part: Part of the body that has markers, one of `candidate_places.PARTS`.
+        height: Height [m] of the posed body.
+        score: Mean distance [m] of the points from their places.
+        next_part: The next best part and its score [m].
+        doubts: Reasons why no label is sure; empty if there are none.
+    """
+
+    labels: tuple[PointLabel | None, ...]
+    marker_set: str
+    part: str
+    height: float
+    score: float
+    next_part: tuple[str, float]
+    doubts: tuple[str, ...]
+
+
+def label_points(points: Array, height: float = np.nan, without: tuple[str, ...] = ()) -> PointLabels | None:
+    """Find the landmarks of unnamed points by posing the generic human to them.
+
+    Args:
+        points: Points (frames, points, 3) [m], z up; NaN where missing. A column is the same marker in all frames.
+        height: Height of the subject [m], if known.
+        without: Marker sets that are treated as unknown.
+
+    Returns:
+        A label per point; None if the points are too few.
+    """
+    ensure_compiled()
+    if visible(points).any(axis=0).sum() < MIN_POINTS:
+        return None
+    prior = HeightPrior(height, 0.03) if np.isfinite(height) else HeightPrior()
+    first = run_all_hypotheses(points, RUNS[0], prior, without)
+    compared = tuple(first.scores)[:COMPARED_HYPOTHESES]
+    runs = [first, *(run_hypotheses(points, settings, compared, prior, without) for settings in RUNS[1:])]
+    doubts = _doubts(runs)
+    margins = [rival_margins(points, run) for run in runs]
+    labels = tuple(_point_label(runs, margins, point, not doubts) for point in range(points.shape[1]))
+    other = next(one for one in first.scores if one.part != first.hypothesis.part)
+    next_part = (other.part, first.scores[other])
+    return PointLabels(labels, *first.hypothesis, first.height, first.mean_distance, next_part, doubts)
+
+
+def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the reasons why no label of these runs is sure."""
+    doubts = []
+    parts = [run.hypothesis.part for run in runs]
+    if len(set(parts)) > 1:
+        doubts.append(f"runs disagree about the part of the body ({', '.join(parts)})")
+    if not all(HEIGHT_RANGE[0] <= run.height <= HEIGHT_RANGE[1] for run in runs):
+        shown = ", ".join(f"{run.height:.2f}" for run in runs)
+        doubts.append(f"the height would be {shown} m (expected {HEIGHT_RANGE[0]} to {HEIGHT_RANGE[1]})")
+    worst = max(run.mean_distance for run in runs)
+    if worst > MAX_SURE_SCORE:
+        doubts.append(f"points are {1e3 * worst:.0f} mm from their places (at most {1e3 * MAX_SURE_SCORE:.0f})")
+    if parts[0] in ("right leg", "left leg"):
+        doubts.append("one leg alone does not show its side")
+    return tuple(doubts)
+
+
+def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, sure: bool) -> PointLabel | None:
+    found = [int(run.posing.place[0, point]) for run in runs]
+    if found[0] < 0:
+        return None
+    places, i = runs[0].places, found[0]
+    segment, side, landmark = places.segment[i], places.side[i], places.landmark[i]
+    same = [
+        (run, k)
+        for run, k in zip(runs, found, strict=True)
+        if k >= 0 and (run.places.segment[k], run.places.side[k]) == (segment, side)
+    ]
+    near = all(run.posing.distance[0, point] < MAX_SURE_DISTANCE for run in runs)
+    alone = all(margin.segment[point] > MIN_MARGIN for margin in margins)
+    sure_segment = sure and len(same) == len(runs) and near and alone
+    sure_landmark = (
+        sure_segment
+        and all(run.places.landmark[k] == landmark and run.places.cost[k] == 0.0 for run, k in same)
+        and all(margin.landmark[point] > MIN_MARGIN for margin in margins)
+        and places.kind[i] == "landmark"
+        and landmark not in UNSURE_LANDMARKS
+    )
+    distance = float(runs[0].posing.distance[0, point])
+    return PointLabel(
+        landmark, side, places.kind[i], places.body[i], segment, distance, len(same), sure_segment, sure_landmark
+    )
