@@ -52,7 +52,7 @@ class AnalysisSettings:
         cutoff: Low-pass cutoff for joint coordinates [Hz]; None: the default.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
-        reading: Options of `read_recording`: units, up, forward, skeleton.
+        reading: Options of `read_recording`: units, up, forward, skeleton, markers, marker_set.
         monte_carlo: Number of Monte Carlo repeats; 0: no uncertainty is computed.
         marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated from the recording.
     """

@@ -18,11 +18,10 @@ import numpy as np
 from borelli.errors import SettingsError, unknown_name
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import (
-    MAX_LABELS,
     RELATIVE_HEIGHT,
     facing_direction,
     find_landmarks,
-    identify_landmark,
+    identify_landmarks,
     mean_position,
     visible,
 )
@@ -341,7 +340,7 @@ def _choose_up(stated: str | None, specified: str | None, inferred: Inference, d
 
 def _stature_vectors(points: Array, labels: Sequence[str]) -> Array:
     """Return the slope of position over relative height in each frame that shows enough of the body."""
-    marks = [identify_landmark(label) for label in labels[:MAX_LABELS]]
+    marks = identify_landmarks(labels)
     chosen = [i for i, mark in enumerate(marks) if mark and mark.part in RELATIVE_HEIGHT]
     if len(chosen) < 3 or not points.size:
         return np.empty((0, 3))
