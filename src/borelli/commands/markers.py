@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,8 +36,10 @@ def markers(
     """List what the labels of a recording mean.
 
     Each label has a landmark, its side and segment, a certainty from 0 to 1, and the evidence for it. A map written
-    with --write can be edited and passed to other commands with --markers.
+    with --write can be edited and passed to other commands with --markers. Labels that mean nothing (`0001`, `*12`) are
+    read from the positions of their markers.
     """
+    from borelli.analysis.labeling.recording_labels import read_by_geometry
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers
     from borelli.recording.labels.interpret import interpret_labels
     from borelli.recording.marker_map import write_marker_map
@@ -52,6 +54,8 @@ def markers(
             )
         )
         result = interpret_labels(recording.markers)
+        by_geometry = {one.label: one for one in read_by_geometry(recording)}
+        result = replace(result, readings=tuple(by_geometry.get(one.label, one) for one in result.readings))
     if write is not None:
         write_marker_map(result.readings, write, overwrite=force)
     if picture is not None:

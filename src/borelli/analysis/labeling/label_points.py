@@ -1,7 +1,7 @@
 """Labels of unnamed points: landmark and side of each, found by posing the generic human to them.
 
-Runs that share little (other frames, other starts, places that do not move) decide the certainty: a label is sure only
-where all of them agree and all further conditions hold.
+Runs that share little (other frames, other starts, places that do not move), and other marker sets, decide the
+certainty: a label is sure only where all of them agree and all further conditions hold.
 """
 
 from __future__ import annotations
@@ -34,12 +34,18 @@ HEIGHT_RANGE = (1.4, 2.05)
 """[m] Heights of the posed body outside of which no label is sure."""
 MAX_SURE_DISTANCE = 0.04
 """[m] Distance between a point and its place beyond which its label is not sure."""
-MAX_SURE_SCORE = 0.045
+MAX_SURE_SCORE = 0.042
 """[m] Mean distance of all points beyond which no label is sure."""
 MIN_MARGIN = 0.01
 """[m] A label is sure only if free places of other landmarks are farther by this than its own."""
-UNSURE_LANDMARKS = ("wrist_radial", "wrist_ulnar", "wrist")
-"""Landmarks that geometry cannot tell apart: the forearm may be rotated."""
+UNKNOWN_SET_MARGIN = 0.04
+"""[m] The same for segments if the points are not those of a known marker set; landmarks are never sure then."""
+MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
+"""Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
+UNSURE_LANDMARKS = (
+    "wrist_radial", "wrist_ulnar", "wrist", "mt1", "mt1_base", "mt2", "mt5", "mt5_base", "hallux", "midfoot_lateral",
+)  # fmt: skip
+"""Landmarks that are never sure: the forearm may be rotated, and those of the forefoot are near each other."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +155,15 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         if k >= 0 and (run.places.segment[k], run.places.side[k]) == (segment, side)
     ]
     near = all(run.posing.distance[0, point] < MAX_SURE_DISTANCE for run in runs)
-    alone = all(margin.segment[point] > MIN_MARGIN for margin in margins)
-    sure_segment = sure and len(same) == len(runs) and near and alone
+    known = _is_known_set(runs[0])
+    alone = all(margin.segment[point] > (MIN_MARGIN if known else UNKNOWN_SET_MARGIN) for margin in margins)
+    others = [(one.places, int(one.place[point])) for one in runs[0].alternatives]
+    confirmed = all(k >= 0 and (one.segment[k], one.side[k]) == (segment, side) for one, k in others)
+    sure_segment = sure and len(same) == len(runs) and near and alone and confirmed
     sure_landmark = (
         sure_segment
+        and known
+        and all(one.landmark[k] == landmark for one, k in others)
         and all(run.places.landmark[k] == landmark and run.places.cost[k] == 0.0 for run, k in same)
         and all(margin.landmark[point] > MIN_MARGIN for margin in margins)
         and places.kind[i] == "landmark"
@@ -170,3 +181,11 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         sure_segment=sure_segment,
         sure_landmark=sure_landmark,
     )
+
+
+def _is_known_set(run: Run) -> bool:
+    """Return whether the points are those of the preferred marker set, nearly without others."""
+    own = run.places.cost == 0.0
+    used = run.posing.place[0][run.posing.place[0] >= 0]
+    other, unused = (~own[used]).mean() if len(used) else 1.0, 1.0 - own[used].sum() / max(own.sum(), 1)
+    return bool(own.any() and other <= MAX_OTHER_FRACTION and unused <= MAX_UNUSED_FRACTION)
