@@ -36,8 +36,8 @@ def markers(
     """List what the labels of a recording mean.
 
     Each label has a landmark, its side and segment, a certainty from 0 to 1, and the evidence for it. A map written
-    with --write can be edited and passed to other commands with --markers. Labels that mean nothing (`0001`, `*12`) are
-    read from the positions of their markers.
+    with --write can be edited and passed to other commands with --markers. Labels such as `0001` and
+    `*12` are read from the positions of their markers.
     """
     from borelli.analysis.labeling.recording_labels import read_by_geometry
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers

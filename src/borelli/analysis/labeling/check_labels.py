@@ -2,13 +2,13 @@
 
 The generic human is posed with the labels as they are, and with left and right swapped. Two labels are swapped if
 swapping them back brings both markers much nearer to their places on the body. Markers of one cluster are never
-compared (their numbers mean nothing to the body), and pairs at the wrist and hand give warnings only, because the
+compared (geometry does not show their numbers), and pairs at the wrist and hand give warnings only, because the
 forearm may have been rotated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,6 +41,23 @@ MAX_RATIO = 0.6
 """Largest ratio of the sums of squared distances after and before a swap."""
 SIDE_RATIO = 0.75
 """Ratio of mean distances with left and right swapped to those as labeled, below which all sides are swapped."""
+LIMBS = {
+    "the body": ("head", "torso", "pelvis", "upper_arm", "forearm", "hand", "thigh", "shank", "foot"),
+    "the arms": ("upper_arm", "forearm", "hand"),
+    "the legs": ("thigh", "shank", "foot"),
+}
+"""Segments whose sides may be swapped together."""
+LIMB_ACTIONS = {
+    "the body": "borelli clean --swap-sides, or check that no axis of the file is mirrored",
+    "the arms": "swap the labels of left and right arm (--markers map.toml)",
+    "the legs": "swap the labels of left and right leg (--markers map.toml)",
+}
+MAX_RIGID_SD = 0.025
+"""[m] Standard deviation of the distance of two markers of one body, above which one of them is elsewhere."""
+MIN_RIGID_MATES = 4
+"""Markers of one body, from which on one that is not rigid with the others is recognized."""
+MAX_RIGID_FRAMES = 400
+"""Frames in which distances are compared."""
 TWIN_WIDTHS = 6
 """Widths, the last ones, with which poses without a pair of markers are fitted."""
 UNCERTAIN_SEGMENTS = ("forearm", "hand")
@@ -52,8 +69,8 @@ class LabelFinding:
     """Label that contradicts geometry.
 
     Attributes:
-        code: "left_right_labels" (all sides), "swapped_labels" (two labels), "not_rigid" (a marker that moves against
-            its segment), "poor_fit" (the body does not fit the labels at all).
+        code: "left_right_labels" (sides of the body or of limbs), "swapped_labels" (two labels), "not_rigid" (a marker
+            that moves against its segment).
         labels: Labels concerned.
         evidence: Values that support it.
         action: What to do.
@@ -111,18 +128,9 @@ def check_labels(points: Array, markers: Sequence[MarkerLandmark | None], height
         return LabelCheck((), (), np.nan, np.nan, "no frame has enough visible markers")
     prior = HeightPrior(height, 0.03) if np.isfinite(height) else HeightPrior()
     posing = pose_labeled(own[frames], places, prior)
-    swapped = swap_place_sides(places)
-    other = pose_labeled(own[frames], swapped, prior) if len(swapped.landmark) else posing
-    findings = []
-    if other.score[0] < SIDE_RATIO * posing.score[0]:
-        evidence = (
-            f"markers are {1e3 * posing.score[0]:.0f} mm from their places on a body as labeled, "
-            f"{1e3 * other.score[0]:.0f} mm with left and right swapped"
-        )
-        action = "borelli clean --swap-sides, or check that no axis of the file is mirrored"
-        findings.append(LabelFinding("left_right_labels", labels, evidence, action))
-        places, posing = swapped, other
+    findings, places, posing = _swapped_sides(own[frames], labels, places, posing, prior)
     findings += _swapped_labels(own[frames], labels, places, posing)
+    findings += _moving_markers(own, labels, places)
     return LabelCheck(tuple(findings), labels, float(posing.score[0]), HEIGHT * float(posing.poses.scale[0]))
 
 
@@ -147,11 +155,58 @@ def labeled_places(markers: Sequence[MarkerLandmark | None]) -> tuple[list[int],
     return [i for i, _ in found], places
 
 
-def swap_place_sides(places: Places) -> Places:
-    """Return the places of the same landmarks with left and right swapped."""
+def _swapped_sides(
+    points: Array, labels: Sequence[str], places: Places, posing: Posing, prior: HeightPrior
+) -> tuple[list[LabelFinding], Places, Posing]:
+    """Compare the labels with those of swapped sides, of the whole body and of limbs; return the best with findings."""
+    findings = []
+    for limbs, segments in LIMBS.items():
+        changed = [i for i, segment in enumerate(places.segment) if segment in segments and places.side[i] != "middle"]
+        if not changed:
+            continue
+        swapped = swap_place_sides(places, segments)
+        other = pose_labeled(points, swapped, prior)
+        before, after = (float(np.minimum(one.distance[0, changed], 1.0).mean()) for one in (posing, other))
+        if after < SIDE_RATIO * before and other.score[0] < posing.score[0]:
+            evidence = (
+                f"markers of {limbs} are {1e3 * before:.0f} mm from their places on a body as labeled, "
+                f"{1e3 * after:.0f} mm with left and right swapped"
+            )
+            names = tuple(labels[i] for i in changed)
+            findings.append(LabelFinding("left_right_labels", names, evidence, LIMB_ACTIONS[limbs]))
+            places, posing = swapped, other
+    return findings, places, posing
+
+
+def swap_place_sides(places: Places, segments: Collection[str]) -> Places:
+    """Return the places of the same landmarks with left and right swapped on these segments."""
     other = {"left": "right", "right": "left", "middle": "middle"}
-    names = zip(places.landmark, places.side, places.kind, strict=True)
-    return labeled_places([MarkerLandmark("", name, other[side], kind) for name, side, kind in names])[1]
+    sides = [other[side] if part in segments else side for part, side in zip(places.segment, places.side, strict=True)]
+    names = zip(places.landmark, sides, places.kind, strict=True)
+    return labeled_places([MarkerLandmark("", name, side, kind) for name, side, kind in names])[1]
+
+
+def _moving_markers(points: Array, labels: Sequence[str], places: Places) -> list[LabelFinding]:
+    """Return markers whose distances from most others of their body are not steady: they are elsewhere."""
+    findings = []
+    step = max(1, len(points) // MAX_RIGID_FRAMES)
+    for body in dict.fromkeys(places.body):
+        mates = [i for i, name in enumerate(places.body) if name == body]
+        if len(mates) < MIN_RIGID_MATES:
+            continue
+        own = points[::step, mates]
+        distance = np.linalg.norm(own[:, :, None] - own[:, None], axis=-1)
+        enough = np.isfinite(distance).sum(axis=0) >= 3
+        sd = np.where(enough, np.nanstd(np.where(enough, distance, 0.0), axis=0), 0.0)
+        loose = (sd > MAX_RIGID_SD).sum(axis=1)
+        worst = int(loose.argmax())
+        # one marker moves against all others, which are rigid among themselves
+        if loose[worst] == len(mates) - 1 and np.delete(loose, worst).max() == 1:
+            evidence = f"its distances from other markers of {body} vary by {1e3 * np.median(sd[worst]):.0f} mm (SD)"
+            label = labels[mates[worst]]
+            text = f"{label}: {evidence}"
+            findings.append(LabelFinding("not_rigid", (label,), text, "borelli markers FILE", "warning"))
+    return findings
 
 
 def pose_labeled(points: Array, places: Places, prior: HeightPrior) -> Posing:

@@ -52,7 +52,7 @@ class CloudLabels:
     Attributes:
         marker: Marker (frames, points) of each point, an index of `labels`; -1: none.
         labels: Labels of the markers.
-        points: Part of the body, height and doubts, from the frame with most tracklets.
+        points: Part of the body, height and uncertainties, from the frame with most tracklets.
         objects: Points (frames, points) of objects.
     """
 

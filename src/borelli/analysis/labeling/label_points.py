@@ -40,6 +40,8 @@ MIN_MARGIN = 0.01
 """[m] A label is sure only if free places of other landmarks are farther by this than its own."""
 UNKNOWN_SET_MARGIN = 0.04
 """[m] The same for segments if the points are not those of a known marker set; landmarks are never sure then."""
+UNSURE_SEGMENTS = ("forearm", "hand")
+"""Segments that are never sure if the marker set is not known: a marker at the wrist may be on either."""
 MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
 """Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
 UNSURE_LANDMARKS = (
@@ -88,7 +90,7 @@ class PointLabels:
         height: Height [m] of the posed body.
         score: Mean distance [m] of the points from their places.
         next_part: The next best part and its score [m].
-        doubts: Reasons why no label is sure; empty if there are none.
+        uncertainties: Reasons why no label is sure; empty if there are none.
     """
 
     labels: tuple[PointLabel | None, ...]
@@ -97,7 +99,7 @@ class PointLabels:
     height: float
     score: float
     next_part: tuple[str, float]
-    doubts: tuple[str, ...]
+    uncertainties: tuple[str, ...]
 
 
 def label_points(points: Array, height: float = np.nan, without: tuple[str, ...] = ()) -> PointLabels | None:
@@ -118,29 +120,29 @@ def label_points(points: Array, height: float = np.nan, without: tuple[str, ...]
     first = run_all_hypotheses(points, RUNS[0], prior, without)
     compared = tuple(first.scores)[:COMPARED_HYPOTHESES]
     runs = [first, *(run_hypotheses(points, settings, compared, prior, without) for settings in RUNS[1:])]
-    doubts = _doubts(runs)
+    uncertainties = _uncertainties(runs)
     margins = [rival_margins(points, run) for run in runs]
-    labels = tuple(_point_label(runs, margins, point, not doubts) for point in range(points.shape[1]))
+    labels = tuple(_point_label(runs, margins, point, not uncertainties) for point in range(points.shape[1]))
     other = next(one for one in first.scores if one.part != first.hypothesis.part)
     next_part = (other.part, first.scores[other])
-    return PointLabels(labels, *first.hypothesis, first.height, first.mean_distance, next_part, doubts)
+    return PointLabels(labels, *first.hypothesis, first.height, first.mean_distance, next_part, uncertainties)
 
 
-def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
+def _uncertainties(runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the reasons why no label of these runs is sure."""
-    doubts = []
+    reasons = []
     parts = [run.hypothesis.part for run in runs]
     if len(set(parts)) > 1:
-        doubts.append(f"runs disagree about the part of the body ({', '.join(parts)})")
+        reasons.append(f"runs disagree about the part of the body ({', '.join(parts)})")
     if not all(HEIGHT_RANGE[0] <= run.height <= HEIGHT_RANGE[1] for run in runs):
         shown = ", ".join(f"{run.height:.2f}" for run in runs)
-        doubts.append(f"the height would be {shown} m (expected {HEIGHT_RANGE[0]} to {HEIGHT_RANGE[1]})")
+        reasons.append(f"the height would be {shown} m (expected {HEIGHT_RANGE[0]} to {HEIGHT_RANGE[1]})")
     worst = max(run.mean_distance for run in runs)
     if worst > MAX_SURE_SCORE:
-        doubts.append(f"points are {1e3 * worst:.0f} mm from their places (at most {1e3 * MAX_SURE_SCORE:.0f})")
+        reasons.append(f"points are {1e3 * worst:.0f} mm from their places (at most {1e3 * MAX_SURE_SCORE:.0f})")
     if parts[0] in ("right leg", "left leg"):
-        doubts.append("one leg alone does not show its side")
-    return tuple(doubts)
+        reasons.append("one leg alone does not show its side")
+    return tuple(reasons)
 
 
 def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, sure: bool) -> PointLabel | None:
@@ -156,7 +158,8 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
     ]
     near = all(run.posing.distance[0, point] < MAX_SURE_DISTANCE for run in runs)
     known = _is_known_set(runs[0])
-    alone = all(margin.segment[point] > (MIN_MARGIN if known else UNKNOWN_SET_MARGIN) for margin in margins)
+    margin = MIN_MARGIN if known else UNKNOWN_SET_MARGIN
+    alone = all(one.segment[point] > margin for one in margins) and (known or segment not in UNSURE_SEGMENTS)
     others = [(one.places, int(one.place[point])) for one in runs[0].alternatives]
     confirmed = all(k >= 0 and (one.segment[k], one.side[k]) == (segment, side) for one, k in others)
     sure_segment = sure and len(same) == len(runs) and near and alone and confirmed

@@ -20,13 +20,13 @@ MAX_USED_DISTANCE = 0.08
 """[m] Points farther from their place are not used."""
 CERTAINTIES = {"landmark": 0.95, "segment": 0.8, "agreed": 0.6, "found": 0.3}
 """Certainty of a reading: landmark or segment sure, all runs agree, found by one run."""
-MAX_DOUBTED = 0.4
-"""Largest certainty of a reading if there are doubts about the body as a whole."""
+MAX_UNCERTAIN = 0.4
+"""Largest certainty of a reading if there are uncertainties about the body as a whole."""
 ACTION = "borelli markers FILE --write map.toml, --markers map.toml"
 
 
 def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[LabelReading, ...]:
-    """Return readings of labels that mean nothing, from the positions of their markers; () if labels name landmarks.
+    """Return readings of labels that name no landmark, from positions of markers; () if others name landmarks.
 
     Args:
         recording: Recording in the lab frame.
@@ -36,11 +36,11 @@ def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[Labe
     if found is None:
         return ()
     pairs = zip(labels, found.labels, strict=True)
-    return tuple(_reading(label, one, bool(found.doubts)) for label, one in pairs if one is not None)
+    return tuple(_reading(label, one, bool(found.uncertainties)) for label, one in pairs if one is not None)
 
 
 def name_markers(recording: Recording, height: float = np.nan) -> Recording:
-    """Return the recording with names of landmarks for markers whose labels mean nothing, found by geometry.
+    """Return the recording with names of landmarks for markers whose labels name no landmark, found by geometry.
 
     Args:
         recording: Recording in the lab frame.
@@ -50,16 +50,16 @@ def name_markers(recording: Recording, height: float = np.nan) -> Recording:
         The recording, with a note of what was found; unchanged if its labels name landmarks, or it has too few points.
 
     Raises:
-        SettingsError: The points do not show a body beyond doubt.
+        SettingsError: The points do not show a body with certainty.
     """
     labels, found = _label(recording, height)
     if found is None:
         return recording
-    if found.doubts:
+    if found.uncertainties:
         raise SettingsError(
-            f"{recording.name or 'The recording'}: The labels {list_names(labels)} name no landmarks, and geometry does "
-            f"not show them beyond doubt: {'; '.join(found.doubts)}. State what they mean: borelli markers FILE --write "
-            "map.toml, correct the map, and use --markers map.toml."
+            f"{recording.name or 'The recording'}: The labels {list_names(labels)} name no landmarks, and geometry "
+            f"leaves uncertainties: {'; '.join(found.uncertainties)}. State what they mean: "
+            "borelli markers FILE --write map.toml, correct the map, and use --markers map.toml."
         )
     used = {label: one for label, one in zip(labels, found.labels, strict=True) if one is not None and _is_usable(one)}
     unsure = [label for label, one in used.items() if not one.sure_segment]
@@ -95,7 +95,7 @@ def check_marker_labels(recording: Recording, height: float = np.nan) -> Recordi
 
 
 def _label(recording: Recording, height: float) -> tuple[list[str], PointLabels | None]:
-    """Return labels that mean nothing, and what geometry finds for them; None if other labels name landmarks."""
+    """Return labels that name no landmark, and what geometry finds for them; None if other labels name landmarks."""
     if "marker_position" not in recording.data:
         return [], None
     readings = interpret_labels(recording.markers)
@@ -115,12 +115,12 @@ def _is_usable(one: PointLabel) -> bool:
     return one.agreeing_runs == len(RUNS) and one.distance < MAX_USED_DISTANCE
 
 
-def _reading(label: str, one: PointLabel, doubted: bool) -> LabelReading:
+def _reading(label: str, one: PointLabel, uncertain: bool) -> LabelReading:
     level = "landmark" if one.sure_landmark else "segment" if one.sure_segment else "agreed"
     certainty = CERTAINTIES[level if one.agreeing_runs == len(RUNS) else "found"]
     evidence = f"geometry: {1e3 * one.distance:.0f} mm from its place, {one.agreeing_runs} of {len(RUNS)} runs agree"
-    if doubted:
-        certainty = min(certainty, MAX_DOUBTED)
+    if uncertain:
+        certainty = min(certainty, MAX_UNCERTAIN)
     return LabelReading(label, one.landmark, one.side, one.segment, one.kind, certainty, evidence)
 
 

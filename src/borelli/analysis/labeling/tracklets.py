@@ -1,4 +1,4 @@
-"""Tracklets: points of a recording whose columns were lost, joined over time as far as there is no doubt.
+"""Tracklets: points of a recording whose columns were lost, joined over time as far as there is no alternative.
 
 A point continues a tracklet if each is the other's nearest by constant velocity, and all alternatives are much farther.
 Otherwise the tracklet ends: a label is given to tracklets as a whole, so that a wrong join would cost more than a gap.
@@ -64,7 +64,7 @@ def tracklet_points(points: Array, index: NDArray[np.int64]) -> Array:
 
 
 def _continuations(predicted: Array, speed: Array, points: Array) -> NDArray[np.int64]:
-    """Return the point that continues each tracklet, -1 if none does beyond doubt."""
+    """Return the point that continues each tracklet, -1 if none does with certainty."""
     found = np.full(len(predicted), -1)
     if not len(predicted) or not len(points):
         return found
