@@ -113,6 +113,7 @@ def find_in_atlas(name: str, side: str, kind: str = "") -> AtlasLandmark | None:
         kind: Kind of marker; the first kind of the landmark if it is empty or the landmark has no such kind.
 
     Examples:
+        >>> from borelli.model.landmark_atlas import find_in_atlas
         >>> find_in_atlas("asis", "left").body
         'pelvis'
     """

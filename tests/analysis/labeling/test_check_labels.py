@@ -113,7 +113,7 @@ def test_a_marker_that_moves_against_its_body_is_found() -> None:
     more[:, -1] += (0.0, 0.0, 0.06)
     more[:, -2] = 0.5 * (points[:, knee] + points[:, names.index("RTHI")])
     assert not check_labels(more, four).findings
-    more[:, -1] = points[:, names.index("RSHN")] + (0.0, -0.1, 0.2)
+    more[:, -1] = points[:, names.index("LSHN")]
     found = [finding for finding in check_labels(more, four).findings if finding.code == "not_rigid"]
     assert [finding.labels for finding in found] == [("RTH1",)] and found[0].severity == "warning"
 

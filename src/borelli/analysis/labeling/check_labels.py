@@ -200,8 +200,8 @@ def _moving_markers(points: Array, labels: Sequence[str], places: Places) -> lis
         sd = np.where(enough, np.nanstd(np.where(enough, distance, 0.0), axis=0), 0.0)
         loose = (sd > MAX_RIGID_SD).sum(axis=1)
         worst = int(loose.argmax())
-        # one marker moves against all others, which are rigid among themselves
-        if loose[worst] == len(mates) - 1 and np.delete(loose, worst).max() == 1:
+        # one marker moves against most others, which are rigid among themselves
+        if 2 * loose[worst] > len(mates) - 1 and np.delete(loose, worst).max() <= 1:
             evidence = f"its distances from other markers of {body} vary by {1e3 * np.median(sd[worst]):.0f} mm (SD)"
             label = labels[mates[worst]]
             text = f"{label}: {evidence}"
