@@ -78,8 +78,16 @@ def test_legs_are_recognized() -> None:
     assert count.segments == count.points and count.sure_wrong == 0
 
 
-def test_too_few_points_have_no_labels() -> None:
+def test_points_that_are_not_a_body_have_no_sure_labels() -> None:
     assert label_points(synthetic_trial().points[:, :5]) is None
+    assert label_points(np.full((4, 20, 3), np.nan)) is None
+    assert label_points(np.zeros((2, 1000, 3))) is None
+    rng = np.random.default_rng(2)
+    flat = rng.uniform(-1.0, 1.0, (1, 12, 3)) * (1.0, 1.0, 0.0)
+    for points in (np.zeros((3, 8, 3)), flat):
+        found = label_points(points)
+        assert found is not None and found.uncertainties
+        assert not any(label is not None and label.sure_segment for label in found.labels)
 
 
 def in_any_order(points: Array) -> tuple[Array, Array]:

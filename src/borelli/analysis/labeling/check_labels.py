@@ -31,10 +31,11 @@ from borelli.recording.landmarks import visible
 
 FRAMES = 7
 HEADINGS = 8
-MIN_MARKERS = 6
-"""Markers with a known landmark without which a body cannot be posed."""
+MIN_MARKERS, MAX_MARKERS = 6, 400
+"""Numbers of markers with a known landmark with which a body is posed."""
 MIN_SEGMENTS = 3
 """Segments on which they must be."""
+NEEDED = f"needed: {MIN_MARKERS} to {MAX_MARKERS} on at least {MIN_SEGMENTS}"
 MIN_GAIN = 0.06
 """[m] A swap must reduce the sum of squared distances by more than the square of this."""
 MAX_RATIO = 0.6
@@ -118,9 +119,9 @@ def check_labels(points: Array, markers: Sequence[MarkerLandmark | None], height
     columns, places = labeled_places(markers)
     known = [i for i, column in enumerate(columns) if visible(points[:, column]).any()]
     columns, places = [columns[i] for i in known], places.select(known)
-    if len(columns) < MIN_MARKERS or len(set(places.segment)) < MIN_SEGMENTS:
+    if not MIN_MARKERS <= len(columns) <= MAX_MARKERS or len(set(places.segment)) < MIN_SEGMENTS:
         reason = f"{len(columns)} markers on {len(set(places.segment))} segments have a known landmark"
-        return LabelCheck((), (), np.nan, np.nan, f"{reason} (at least {MIN_MARKERS} on {MIN_SEGMENTS} are needed)")
+        return LabelCheck((), (), np.nan, np.nan, f"{reason} ({NEEDED})")
     labels = tuple(marker.label for marker in (markers[c] for c in columns) if marker is not None)
     own = points[:, columns]
     frames = choose_upright_frames(own, FRAMES)

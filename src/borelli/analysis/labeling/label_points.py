@@ -14,6 +14,7 @@ import numpy as np
 from borelli.analysis.labeling.hypotheses import Run, RunSettings, run_all_hypotheses, run_hypotheses
 from borelli.analysis.labeling.posing import HeightPrior
 from borelli.analysis.labeling.rivals import Margins, rival_margins
+from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Vector
 from borelli.model.transforms import vector
@@ -28,8 +29,8 @@ RUNS = (
 """Runs that share little."""
 COMPARED_HYPOTHESES = 4
 """Hypotheses, the best of the first run, that the other runs compare."""
-MIN_POINTS = 6
-"""Points without which no body is looked for."""
+MIN_POINTS, MAX_POINTS = 6, 300
+"""Numbers of points with which a body is looked for."""
 HEIGHT_RANGE = (1.4, 2.05)
 """[m] Heights of the posed body outside of which no label is sure."""
 MAX_SURE_DISTANCE = 0.04
@@ -111,10 +112,11 @@ def label_points(points: Array, height: float = np.nan, without: tuple[str, ...]
         without: Marker sets that are treated as unknown.
 
     Returns:
-        A label per point; None if the points are too few.
+        A label per point; None if the points are too few or too many for a body.
     """
     ensure_compiled()
-    if visible(points).any(axis=0).sum() < MIN_POINTS:
+    count = int(visible(points).any(axis=0).sum())
+    if not MIN_POINTS <= count <= MAX_POINTS or not len(choose_upright_frames(points, RUNS[0].frames)):
         return None
     prior = HeightPrior(height, 0.03) if np.isfinite(height) else HeightPrior()
     first = run_all_hypotheses(points, RUNS[0], prior, without)

@@ -36,7 +36,10 @@ NEWTON_STEPS = 3
 """Newton steps per width."""
 MAX_OFFSET = 0.06
 """Largest distance [m] by which a place may move on its body."""
-OFFSET_ROUNDS = 3
+
+
+SCALE_RANGE = (0.5, 1.4)
+"""Heights of posed bodies over that of the generic one."""
 
 
 class HeightPrior(NamedTuple):
@@ -85,7 +88,7 @@ def make_starts(
     low, high = np.percentile(upright[:, 2], [0.0, 100.0])
     bottom, top = (np.array([f(p[visible(p), 2]) for p in points]) for f in (np.min, np.max))
     extent = float(np.median(top - bottom))
-    scale = height / HEIGHT if np.isfinite(height) else extent / (high - low)
+    scale = height / HEIGHT if np.isfinite(height) else float(np.clip(extent / (high - low), *SCALE_RANGE))
     root = np.array([np.append(p[visible(p), :2].mean(axis=0), 0.0) for p in points])
     root[:, 2] = bottom - low * scale
     yaw = headings[:, None] + relative_headings(points)
@@ -126,7 +129,7 @@ def fit_poses(
         poses = search.solve(poses, target, weight, NEWTON_STEPS)
         unscaled = search.place_positions(Poses(poses.q, np.ones(len(poses.scale))))
         scale = fit_scale(unscaled, target, weight, *prior)
-        poses = Poses(poses.q, np.clip(scale, 0.5, 1.4))
+        poses = Poses(poses.q, np.clip(scale, *SCALE_RANGE))
         if given is None and step in (4, 8) and len(poses.q) > 3:
             kept = _best_half(search, poses, filled, seen, place, places.cost)
             poses, place = poses.select(kept), place[kept]
