@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands import options
-from borelli.commands.console import err, out, print_json, print_line, show_title
+from borelli.commands.console import err, note_lines, out, print_json, print_line, print_marked, show_title
 from borelli.commands.options import check_target, option, read_with
 
 if TYPE_CHECKING:
@@ -38,32 +38,39 @@ def markers(
     Each label has a landmark, its side and segment, a certainty from 0 to 1, and the evidence for it. A map written
     with --write can be edited and passed to other commands with --markers.
     """
+    from borelli.analysis.labeling.label_recording import read_markers
+    from borelli.commands.compile_notice import compile_once
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers
-    from borelli.recording.labels.interpret import interpret_labels
     from borelli.recording.marker_map import write_marker_map
 
     for target in (write, picture):
         if target is not None:
             check_target(target, (file, markers, skeleton), force=force)
-    with err.status("reading"):
+    compile_once(file)
+    with err.status("reading and checking"):
         recording = use_joint_centers_as_markers(
             read_with(
                 file, units=units, up=up, forward=forward, skeleton=skeleton, markers=markers, marker_set=marker_set
             )
         )
-        result = interpret_labels(recording.markers)
+        result, notes = read_markers(recording)
     if write is not None:
         write_marker_map(result.readings, write, overwrite=force)
     if picture is not None:
         from borelli.view.marker_plot import marker_figure
         from borelli.view.plot_style import save_figure
 
-        save_figure(marker_figure(recording), picture, overwrite=force)
+        save_figure(marker_figure(recording, result.readings), picture, overwrite=force)
     if json:
-        values = {"file": str(file), "markers": [asdict(reading) for reading in result.readings]}
-        print_json(values | {"conventions": dict(result.conventions), "keypoints": result.keypoints})
+        values = {
+            "file": str(file), "markers": [asdict(reading) for reading in result.readings],
+            "conventions": dict(result.conventions), "keypoints": result.keypoints,
+            "notes": [asdict(note) for note in notes],
+        }  # fmt: skip
+        print_json(values)
         return
     _show(file, result)
+    print_marked(note_lines(notes))
     for target in (write, picture):
         if target is not None:
             print_line(f"Written: {target}")

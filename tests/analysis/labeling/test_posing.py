@@ -76,7 +76,9 @@ def test_a_known_pose_is_found_again() -> None:
     truth = synthetic_recording("walk", noise=0.001, gaps=0.02, seed=3)
     labels = {"RFWT": "asis", "RBWT": "psis", "RKNE": "knee_lateral", "RANK": "malleolus_lateral", "RHEE": "heel"}
     labels |= {"RSHO": "acromion", "RELB": "elbow_lateral", "RWRA": "wrist_radial", "RMT5": "mt5", "RFHD": "head_front"}
-    pairs = {f"{s}{name[1:]}": (mark, side) for name, mark in labels.items() for s, side in zip("RL", ("right", "left"))}
+    pairs = {
+        f"{s}{name[1:]}": (mark, side) for name, mark in labels.items() for s, side in zip("RL", ("right", "left"))
+    }
     names = [name for name in truth.recording.markers if name in pairs]
     points = truth.recording.data["marker_position"].sel(marker=names).values
     _, places = labeled_places([MarkerLandmark(name, *pairs[name]) for name in names])
