@@ -27,7 +27,7 @@ ACTION = "borelli markers FILE --write map.toml lists them; correct it and use -
 def name_unlabeled_points(recording: Recording, height: float = np.nan) -> Recording:
     """Return the recording with unnamed points named by the landmarks at which geometry finds them, and a note.
 
-    Recordings with names are not changed. Points stay unnamed if no label is sure, and those of a single leg, whose side
+    Recordings with names are not changed. Points stay unnamed if no label is sure, and those of one leg, whose side
     cannot be found.
 
     Args:
