@@ -47,11 +47,12 @@ def check_legs(own, other):
 
 
 def test_landmarks_give_the_lengths_of_the_set(walk, monkeypatch):
-    """The made walk has its toe markers on the toes, where its set has them, and the atlas on the foot."""
+    """Without the toe markers, which the set has on the toes and the atlas on the foot."""
+    walk = walk.with_data(walk.data.drop_sel(marker=["RTOE", "LTOE"]))
     own, other = compare(walk, human(68.0, 1.72, "female"), monkeypatch)
-    assert len(other.model.markers) == len(own.model.markers) == 41
+    assert len(other.model.markers) == len(own.model.markers) == 39
     check_legs(own, other)
-    assert other.held_out_rms < 3e-3
+    assert other.held_out_rms - own.held_out_rms < MAX_ERROR_CHANGE
     codes = {note.code for note in other.notes}
     assert "marker_landmarks" in codes and "marker_set" not in codes
 
