@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,24 +36,29 @@ def markers(
     """List what the labels of a recording mean.
 
     Each label has a landmark, its side and segment, a certainty from 0 to 1, and the evidence for it. A map written
-    with --write can be edited and passed to other commands with --markers.
+    with --write can be edited and passed to other commands with --markers. Labels such as `0001` and
+    `*12` are read from the positions of their markers.
     """
-    from borelli.analysis.labeling.label_recording import read_markers
+    from borelli.analysis.labeling.recording_labels import check_marker_labels, read_by_geometry
     from borelli.commands.compile_notice import compile_once
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers
+    from borelli.recording.labels.interpret import interpret_labels
     from borelli.recording.marker_map import write_marker_map
 
     for target in (write, picture):
         if target is not None:
             check_target(target, (file, markers, skeleton), force=force)
-    compile_once(file)
+    compile_once(file, markers, skeleton)
     with err.status("reading and checking"):
         recording = use_joint_centers_as_markers(
             read_with(
                 file, units=units, up=up, forward=forward, skeleton=skeleton, markers=markers, marker_set=marker_set
             )
         )
-        result, notes = read_markers(recording)
+        result = interpret_labels(recording.markers)
+        by_geometry = {one.label: one for one in read_by_geometry(recording)}
+        result = replace(result, readings=tuple(by_geometry.get(one.label, one) for one in result.readings))
+        notes = [note for note in check_marker_labels(recording).notes if note not in recording.notes]
     if write is not None:
         write_marker_map(result.readings, write, overwrite=force)
     if picture is not None:

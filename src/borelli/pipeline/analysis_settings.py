@@ -12,7 +12,7 @@ import numpy as np
 
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
-from borelli.analysis.labeling.label_recording import check_recording_labels, finding_notes, name_unlabeled_points
+from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
@@ -115,9 +115,9 @@ def _read_with_plates(path: Path, settings: AnalysisSettings) -> Recording:
     recording = use_joint_centers_as_markers(read_recording(path, **options))
     if not recording.markers:
         raise SettingsError(f"{path.name}: The file has no markers{_alternative(recording, path)}")
-    height = np.nan if settings.height is None else settings.height
-    recording = name_unlabeled_points(recording, height)
-    recording = recording.with_notes(*finding_notes(check_recording_labels(recording, height)))
+    if settings.model is None:
+        height = settings.height if settings.height is not None else np.nan
+        recording = check_marker_labels(name_markers(recording, height), height)
     return recording if settings.forces is None else add_plates(recording, read_recording(settings.forces))
 
 

@@ -1,14 +1,18 @@
 """Shared recordings with the landmark of every label, from the published table of conventions."""
 
 import csv
+import tomllib
 from collections import defaultdict
 from functools import cache
+from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 
 from borelli.model.landmark_atlas import MarkerLandmark
+from borelli.model.marker_sets import list_marker_sets
 from borelli.numerics.vectors import Array
+from borelli.recording.identify_marker_set import rank_marker_sets
 from borelli.recording.io import read_recording
 from borelli.recording.recording import Recording
 from tests.shared_data import shared
@@ -28,8 +32,8 @@ FILES = (
     "opensim/subject01_walk/subject01_static.trc", "opensim/subject01_walk/subject01_walk1.trc",
 )  # fmt: skip
 """Recordings of people with markers."""
-TUNED = FILES[::2]
-"""Files with which settings were chosen; the others judge them."""
+NOT_AS_IN_THE_TABLE = {"R_UHE": "wrist_ulnar", "L_UHE": "wrist_ulnar", "r_toe": "mt1", "L_toe": "mt1"}
+"""Labels that mean another landmark in these recordings than in the convention of the same spelling."""
 
 
 class LabeledRecording(NamedTuple):
@@ -71,5 +75,21 @@ def labeled_recording(name: str) -> LabeledRecording:
         if row and row["kind"] in ("landmark", "cluster", "wand") and np.isfinite(points[:, i]).any()
     ]
     chosen = [(recording.markers[i], rows[i]) for i in worn]
-    markers = tuple(MarkerLandmark(label, r["landmark"], r["side"], r["kind"]) for label, r in chosen if r)
+    markers = tuple(
+        MarkerLandmark(label, NOT_AS_IN_THE_TABLE.get(label, r["landmark"]), r["side"], r["kind"])
+        for label, r in chosen
+        if r
+    )
     return LabeledRecording(recording, points[:, worn], markers, tuple(r["segment"] for _, r in chosen if r))
+
+
+def own_marker_set(recording: Recording) -> tuple[str, ...]:
+    """Return the marker set of borelli that has most of the labels of a recording."""
+    files = {_set_name(name): name for name in list_marker_sets() if not name.startswith("joint_centers")}
+    ranked = (match.set.name for match in rank_marker_sets(recording.markers))
+    return next(((files[name],) for name in ranked if name in files), ())
+
+
+def _set_name(name: str) -> str:
+    text = (resources.files("borelli.model") / "data" / "markersets" / f"{name}.toml").read_text(encoding="utf-8")
+    return str(tomllib.loads(text)["name"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.analysis.labeling.candidate_places import PARTS, candidate_places, part_places
+from borelli.analysis.labeling.candidate_places import PARTS, candidate_places
 from borelli.analysis.labeling.check_labels import labeled_places, pose_labeled
 from borelli.analysis.labeling.generic_body import HEIGHT, Poses, PoseSearch, fit_scale, generic_model, rest_pose
 from borelli.analysis.labeling.posing import HeightPrior, assign
@@ -14,15 +14,16 @@ from borelli.model.kinematics import marker_positions
 from borelli.model.landmark_atlas import MarkerLandmark, landmark_atlas
 from borelli.model.model import Marker
 from borelli.synthetic import synthetic_recording
-from borelli.recording.landmarks import visible
 
+EVERYTHING = candidate_places("", "whole body")
 rng = np.random.default_rng(5)
 
 
 def test_places_move_as_the_model_does() -> None:
-    places, model = candidate_places(), generic_model()
+    places, model = EVERYTHING, generic_model()
     markers = tuple(
-        Marker(str(i), body, tuple(position)) for i, (body, position) in enumerate(zip(places.body, places.position))
+        Marker(str(i), body, tuple(position))
+        for i, (body, position) in enumerate(zip(places.body, places.position, strict=True))
     )
     q = rest_pose() + rng.normal(0.0, 0.2, (4, len(rest_pose())))
     expected = marker_positions(replace(model, markers=markers), q)
@@ -76,9 +77,8 @@ def test_a_known_pose_is_found_again() -> None:
     truth = synthetic_recording("walk", noise=0.001, gaps=0.02, seed=3)
     labels = {"RFWT": "asis", "RBWT": "psis", "RKNE": "knee_lateral", "RANK": "malleolus_lateral", "RHEE": "heel"}
     labels |= {"RSHO": "acromion", "RELB": "elbow_lateral", "RWRA": "wrist_radial", "RMT5": "mt5", "RFHD": "head_front"}
-    pairs = {
-        f"{s}{name[1:]}": (mark, side) for name, mark in labels.items() for s, side in zip("RL", ("right", "left"))
-    }
+    sides = {"R": "right", "L": "left"}
+    pairs = {f"{letter}{name[1:]}": (mark, sides[letter]) for name, mark in labels.items() for letter in sides}
     names = [name for name in truth.recording.markers if name in pairs]
     points = truth.recording.data["marker_position"].sel(marker=names).values
     _, places = labeled_places([MarkerLandmark(name, *pairs[name]) for name in names])
@@ -92,10 +92,10 @@ def test_a_known_pose_is_found_again() -> None:
 
 
 def test_parts_are_parts() -> None:
-    everything = set(zip(candidate_places().landmark, candidate_places().body, strict=True))
-    assert {one.body for one in landmark_atlas() if one.kind == "landmark"} == set(candidate_places().body)
+    everything = set(zip(EVERYTHING.landmark, EVERYTHING.body, strict=True))
+    assert {one.body for one in landmark_atlas() if one.conventions > 2} - {"lower_torso"} == set(EVERYTHING.body)
     for part in PARTS:
-        places = part_places(part)
+        places = candidate_places("", part)
         assert set(zip(places.landmark, places.body, strict=True)) <= everything
         assert ("head" in places.body) == (part in ("whole body", "body without arms", "upper body"))
         assert ("foot_l" in places.body) == (part not in ("right leg", "upper body"))

@@ -1,4 +1,4 @@
-"""Candidate positions of unnamed markers on the generic human: marker sets, and a union of all that may be worn."""
+"""Candidate positions of unnamed markers on the generic human: marker sets, and a union of all others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from borelli.model.model import Marker
 from borelli.numerics.vectors import Array
 
 CLUSTER_SEGMENTS = ("upper_arm", "forearm", "thigh", "shank")
-"""Segments on which markers are also worn between the landmarks."""
+"""Segments on which there are also markers between the landmarks."""
 MIN_CONVENTIONS = 3
 """Landmarks of fewer conventions are not candidates."""
 MIN_CLUSTER_DISTANCE = 0.03

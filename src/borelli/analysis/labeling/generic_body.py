@@ -62,7 +62,7 @@ class Places(NamedTuple):
         """Segment of each place, without its side."""
         return tuple(map(segment_of, self.body))
 
-    def select(self, indices: Sequence[int]) -> Places:
+    def select(self, indices: Sequence[int] | NDArray[np.int64]) -> Places:
         """Return some of the places."""
         names = ([column[i] for i in indices] for column in self[:4])
         rows = (column[list(indices)] for column in self[4:])

@@ -80,14 +80,25 @@ class RunSettings:
     move: bool
 
 
+class Alternative(NamedTuple):
+    """Places of another hypothesis, and the place of each point (points,)."""
+
+    places: Places
+    place: NDArray[np.int64]
+
+
 class Run(NamedTuple):
-    """Best hypothesis of a run with its places and posing (one start); scores [m] of all hypotheses, the best first."""
+    """Best hypothesis of a run with its places and posing (one start); scores [m] of all hypotheses, the best first.
+
+    Alternatives are the same part of the body without a preferred marker set, and the next best marker set.
+    """
 
     hypothesis: Hypothesis
     places: Places
     posing: Posing
     frames: NDArray[np.int64]
     scores: dict[Hypothesis, float]
+    alternatives: tuple[Alternative, ...]
 
     @property
     def height(self) -> float:
@@ -176,7 +187,14 @@ def _best_run(
     posing, frames = results[ranked[0]][1], choose_upright_frames(points, settings.frames, settings.phase)
     if settings.move:
         posing = move_places(points[frames], places, posing)
-    return Run(ranked[0], places, posing, frames, {one: results[one][0] for one in ranked})
+    others = [
+        next((one for one in ranked if one.part == ranked[0].part and one.marker_set == ""), None),
+        next((one for one in ranked if one.marker_set not in ("", ranked[0].marker_set)), None),
+    ]
+    alternatives = tuple(
+        Alternative(candidate_places(*one, without), results[one][1].place[0]) for one in others if one is not None
+    )
+    return Run(ranked[0], places, posing, frames, {one: results[one][0] for one in ranked}, alternatives)
 
 
 def _total_score(

@@ -1,7 +1,7 @@
 """Labels of unnamed points: landmark and side of each, found by posing the generic human to them.
 
-Runs that share little (other frames, other starts, places that do not move) decide the certainty: a label is sure only
-where all of them agree and all further conditions hold.
+Runs that share little (other frames, other starts, places that do not move), and other marker sets, decide the
+certainty: a label is sure only where all of them agree and all further conditions hold.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from borelli.analysis.labeling.hypotheses import Run, RunSettings, run_all_hypot
 from borelli.analysis.labeling.posing import HeightPrior
 from borelli.analysis.labeling.rivals import Margins, rival_margins
 from borelli.kernels.compile_cache import ensure_compiled
+from borelli.model.model import Vector
+from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
 
@@ -32,12 +34,20 @@ HEIGHT_RANGE = (1.4, 2.05)
 """[m] Heights of the posed body outside of which no label is sure."""
 MAX_SURE_DISTANCE = 0.04
 """[m] Distance between a point and its place beyond which its label is not sure."""
-MAX_SURE_SCORE = 0.045
+MAX_SURE_SCORE = 0.042
 """[m] Mean distance of all points beyond which no label is sure."""
 MIN_MARGIN = 0.01
 """[m] A label is sure only if free places of other landmarks are farther by this than its own."""
-UNSURE_LANDMARKS = ("wrist_radial", "wrist_ulnar", "wrist")
-"""Landmarks that geometry cannot tell apart: the forearm may be rotated."""
+UNKNOWN_SET_MARGIN = 0.04
+"""[m] The same for segments if the points are not those of a known marker set; landmarks are never sure then."""
+UNSURE_SEGMENTS = ("forearm", "hand")
+"""Segments that are never sure if the marker set is not known: a marker at the wrist may be on either."""
+MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
+"""Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
+UNSURE_LANDMARKS = (
+    "wrist_radial", "wrist_ulnar", "wrist", "mt1", "mt1_base", "mt2", "mt5", "mt5_base", "hallux", "midfoot_lateral",
+)  # fmt: skip
+"""Landmarks that are never sure: the forearm may be rotated, and those of the forefoot are near each other."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,7 @@ class PointLabel:
         kind: "landmark" or "cluster".
         body: Body of `human`.
         segment: Segment of the body.
+        position: Position [m] of its place on the body of the generic human.
         distance: Distance [m] from the place of the landmark on the generic body.
         agreeing_runs: Number of runs, of `len(RUNS)`, that found the same segment and side.
         sure_segment: Whether segment and side are sure.
@@ -61,6 +72,7 @@ class PointLabel:
     kind: str
     body: str
     segment: str
+    position: Vector
     distance: float
     agreeing_runs: int
     sure_segment: bool
@@ -78,7 +90,7 @@ class PointLabels:
         height: Height [m] of the posed body.
         score: Mean distance [m] of the points from their places.
         next_part: The next best part and its score [m].
-        doubts: Reasons why no label is sure; empty if there are none.
+        uncertainties: Reasons why no label is sure; empty if there are none.
     """
 
     labels: tuple[PointLabel | None, ...]
@@ -87,7 +99,7 @@ class PointLabels:
     height: float
     score: float
     next_part: tuple[str, float]
-    doubts: tuple[str, ...]
+    uncertainties: tuple[str, ...]
 
 
 def label_points(points: Array, height: float = np.nan, without: tuple[str, ...] = ()) -> PointLabels | None:
@@ -108,29 +120,29 @@ def label_points(points: Array, height: float = np.nan, without: tuple[str, ...]
     first = run_all_hypotheses(points, RUNS[0], prior, without)
     compared = tuple(first.scores)[:COMPARED_HYPOTHESES]
     runs = [first, *(run_hypotheses(points, settings, compared, prior, without) for settings in RUNS[1:])]
-    doubts = _doubts(runs)
+    uncertainties = _uncertainties(runs)
     margins = [rival_margins(points, run) for run in runs]
-    labels = tuple(_point_label(runs, margins, point, not doubts) for point in range(points.shape[1]))
+    labels = tuple(_point_label(runs, margins, point, not uncertainties) for point in range(points.shape[1]))
     other = next(one for one in first.scores if one.part != first.hypothesis.part)
     next_part = (other.part, first.scores[other])
-    return PointLabels(labels, *first.hypothesis, first.height, first.mean_distance, next_part, doubts)
+    return PointLabels(labels, *first.hypothesis, first.height, first.mean_distance, next_part, uncertainties)
 
 
-def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
+def _uncertainties(runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the reasons why no label of these runs is sure."""
-    doubts = []
+    reasons = []
     parts = [run.hypothesis.part for run in runs]
     if len(set(parts)) > 1:
-        doubts.append(f"runs disagree about the part of the body ({', '.join(parts)})")
+        reasons.append(f"runs disagree about the part of the body ({', '.join(parts)})")
     if not all(HEIGHT_RANGE[0] <= run.height <= HEIGHT_RANGE[1] for run in runs):
         shown = ", ".join(f"{run.height:.2f}" for run in runs)
-        doubts.append(f"the height would be {shown} m (expected {HEIGHT_RANGE[0]} to {HEIGHT_RANGE[1]})")
+        reasons.append(f"the height would be {shown} m (expected {HEIGHT_RANGE[0]} to {HEIGHT_RANGE[1]})")
     worst = max(run.mean_distance for run in runs)
     if worst > MAX_SURE_SCORE:
-        doubts.append(f"points are {1e3 * worst:.0f} mm from their places (at most {1e3 * MAX_SURE_SCORE:.0f})")
+        reasons.append(f"points are {1e3 * worst:.0f} mm from their places (at most {1e3 * MAX_SURE_SCORE:.0f})")
     if parts[0] in ("right leg", "left leg"):
-        doubts.append("one leg alone does not show its side")
-    return tuple(doubts)
+        reasons.append("one leg alone does not show its side")
+    return tuple(reasons)
 
 
 def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, sure: bool) -> PointLabel | None:
@@ -145,16 +157,38 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         if k >= 0 and (run.places.segment[k], run.places.side[k]) == (segment, side)
     ]
     near = all(run.posing.distance[0, point] < MAX_SURE_DISTANCE for run in runs)
-    alone = all(margin.segment[point] > MIN_MARGIN for margin in margins)
-    sure_segment = sure and len(same) == len(runs) and near and alone
+    known = _is_known_set(runs[0])
+    margin = MIN_MARGIN if known else UNKNOWN_SET_MARGIN
+    alone = all(one.segment[point] > margin for one in margins) and (known or segment not in UNSURE_SEGMENTS)
+    others = [(one.places, int(one.place[point])) for one in runs[0].alternatives]
+    confirmed = all(k >= 0 and (one.segment[k], one.side[k]) == (segment, side) for one, k in others)
+    sure_segment = sure and len(same) == len(runs) and near and alone and confirmed
     sure_landmark = (
         sure_segment
+        and known
+        and all(one.landmark[k] == landmark for one, k in others)
         and all(run.places.landmark[k] == landmark and run.places.cost[k] == 0.0 for run, k in same)
         and all(margin.landmark[point] > MIN_MARGIN for margin in margins)
         and places.kind[i] == "landmark"
         and landmark not in UNSURE_LANDMARKS
     )
-    distance = float(runs[0].posing.distance[0, point])
     return PointLabel(
-        landmark, side, places.kind[i], places.body[i], segment, distance, len(same), sure_segment, sure_landmark
+        landmark=landmark,
+        side=side,
+        kind=places.kind[i],
+        body=places.body[i],
+        segment=segment,
+        position=vector(places.position[i]),
+        distance=float(runs[0].posing.distance[0, point]),
+        agreeing_runs=len(same),
+        sure_segment=sure_segment,
+        sure_landmark=sure_landmark,
     )
+
+
+def _is_known_set(run: Run) -> bool:
+    """Return whether the points are those of the preferred marker set, nearly without others."""
+    own = run.places.cost == 0.0
+    used = run.posing.place[0][run.posing.place[0] >= 0]
+    other, unused = (~own[used]).mean() if len(used) else 1.0, 1.0 - own[used].sum() / max(own.sum(), 1)
+    return bool(own.any() and other <= MAX_OTHER_FRACTION and unused <= MAX_UNUSED_FRACTION)

@@ -108,7 +108,7 @@ def fit_poses(
         points: Points, NaN where missing.
         poses: Initial poses of all starts.
         places: Candidate positions of markers.
-        given: Place of each point (points,), if known; default: points are assigned to places.
+        given: Place of each point (points,) or (starts, points), -1 for none; default: points are assigned to places.
         prior: Prior of the height.
         widths: Widths sigma [m].
     """
