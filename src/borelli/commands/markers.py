@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands import options
-from borelli.commands.console import err, out, print_json, print_line, show_title
+from borelli.commands.console import err, note_lines, out, print_json, print_line, print_marked, show_title
 from borelli.commands.options import check_target, option, read_with
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def markers(
     with --write can be edited and passed to other commands with --markers. Labels such as `0001` and
     `*12` are read from the positions of their markers.
     """
-    from borelli.analysis.labeling.recording_labels import read_by_geometry
+    from borelli.analysis.labeling.recording_labels import check_marker_labels, read_by_geometry
+    from borelli.commands.compile_notice import compile_once
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers
     from borelli.recording.labels.interpret import interpret_labels
     from borelli.recording.marker_map import write_marker_map
@@ -47,7 +48,8 @@ def markers(
     for target in (write, picture):
         if target is not None:
             check_target(target, (file, markers, skeleton), force=force)
-    with err.status("reading"):
+    compile_once(file, markers, skeleton)
+    with err.status("reading and checking"):
         recording = use_joint_centers_as_markers(
             read_with(
                 file, units=units, up=up, forward=forward, skeleton=skeleton, markers=markers, marker_set=marker_set
@@ -56,18 +58,24 @@ def markers(
         result = interpret_labels(recording.markers)
         by_geometry = {one.label: one for one in read_by_geometry(recording)}
         result = replace(result, readings=tuple(by_geometry.get(one.label, one) for one in result.readings))
+        notes = [note for note in check_marker_labels(recording).notes if note not in recording.notes]
     if write is not None:
         write_marker_map(result.readings, write, overwrite=force)
     if picture is not None:
         from borelli.view.marker_plot import marker_figure
         from borelli.view.plot_style import save_figure
 
-        save_figure(marker_figure(recording), picture, overwrite=force)
+        save_figure(marker_figure(recording, result.readings), picture, overwrite=force)
     if json:
-        values = {"file": str(file), "markers": [asdict(reading) for reading in result.readings]}
-        print_json(values | {"conventions": dict(result.conventions), "keypoints": result.keypoints})
+        values = {
+            "file": str(file), "markers": [asdict(reading) for reading in result.readings],
+            "conventions": dict(result.conventions), "keypoints": result.keypoints,
+            "notes": [asdict(note) for note in notes],
+        }  # fmt: skip
+        print_json(values)
         return
     _show(file, result)
+    print_marked(note_lines(notes))
     for target in (write, picture):
         if target is not None:
             print_line(f"Written: {target}")

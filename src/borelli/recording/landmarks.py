@@ -16,6 +16,8 @@ import numpy.typing as npt
 from borelli.numerics.vectors import Array
 from borelli.recording.labels.conventions import MIDDLE
 from borelli.recording.labels.interpret import MAX_LABELS, LabelReading, interpret_labels
+from borelli.recording.labels.spelling import SideSplit, normalize, split_sides
+from borelli.recording.labels.words import read_words
 
 RELATIVE_HEIGHT: dict[str, float] = {
     "head": 0.93,
@@ -104,6 +106,22 @@ def identify_landmarks(labels: Sequence[str]) -> list[Landmark | None]:
     """
     found = [_landmark(reading) for reading in interpret_labels(labels).readings]
     return found + [None] * (len(labels) - len(found))
+
+
+def identify_bodies(names: Sequence[str]) -> list[Landmark | None]:
+    """Return the part and side of each body of a model, from the words of its name; None if it is not recognized.
+
+    A letter counts as a side only if the body of the other side is there.
+    """
+    present = {normalize(name) for name in names}
+    return [next(filter(None, (_body(split, present) for split in split_sides(name))), None) for name in names]
+
+
+def _body(split: SideSplit, present: set[str]) -> Landmark | None:
+    if split.position not in ("word", "none") and split.twin not in present:
+        return None
+    part = _PART.get(read_words(split.words))
+    return Landmark(part, "" if split.side == MIDDLE else split.side) if part else None
 
 
 @lru_cache(maxsize=MAX_LABELS)

@@ -30,6 +30,7 @@ from borelli.recording.labels.conventions import (
     load_conventions,
     midline_landmarks,
     own_label,
+    usual_kind,
 )
 from borelli.recording.labels.interpret import LabelReading, interpret_labels
 from borelli.recording.recording import Note, Recording
@@ -151,8 +152,7 @@ def _meaning(label: object, text: object, path: object) -> Meaning | None:
         )
     if side == MIDDLE and len(words) == 1 and landmark not in midline_landmarks():
         raise FileFormatError(path, f'{label}: {landmark} needs a side. Write "right {landmark}" or "left {landmark}".')
-    kind = "virtual center" if landmark.endswith("_center") else "landmark"
-    return Meaning(landmark, side, kind)
+    return Meaning(landmark, side, usual_kind(landmark))
 
 
 def _text(landmark: str, side: str) -> str:

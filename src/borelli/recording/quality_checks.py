@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -209,7 +210,7 @@ def _check_labels(recording: Recording) -> Iterator[Issue]:
         yield Issue("unlabeled_points", text, list_names(unlabeled), evidence, "select_markers", "note")
     unread = [one.label for one in readings.readings if one.kind == "unknown"]
     unsure = [one.label for one in readings.known if not one.sure]
-    file = recording.name or "FILE"
+    file = shlex.quote(str(recording.path or "FILE"))
     action = f"borelli markers {file} --write map.toml, edit it, and use --markers map.toml"
     best = (
         f"; {readings.conventions[0][0]} has {100.0 * readings.conventions[0][1]:.0f} %" if readings.conventions else ""

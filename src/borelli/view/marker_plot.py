@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from borelli.errors import SettingsError
-from borelli.recording.labels.interpret import LabelReading, interpret_labels
+from borelli.recording.labels.interpret import LabelReading
 from borelli.recording.landmarks import facing_direction
 from borelli.view.plot_style import BLUE, INK, ORANGE, RED, plot_name, style_axes
 
@@ -20,8 +21,12 @@ COLORS = {"sure": BLUE, "unsure": ORANGE, "unknown": RED}
 """Colors by certainty."""
 
 
-def marker_figure(recording: Recording) -> Figure:
+def marker_figure(recording: Recording, readings: Sequence[LabelReading]) -> Figure:
     """Return the markers from in front and from the side in the frame that shows most of them.
+
+    Args:
+        recording: Recording with markers.
+        readings: Meanings of their labels.
 
     Raises:
         SettingsError: The recording has no markers.
@@ -37,11 +42,10 @@ def marker_figure(recording: Recording) -> Figure:
     ahead = np.nan_to_num(facing_direction(points[frame : frame + 1], recording.markers)[0], nan=0.0)
     ahead = ahead if ahead.any() else np.array([1.0, 0.0, 0.0])
     left = np.array([-ahead[1], ahead[0], 0.0])
-    readings = interpret_labels(recording.markers).readings
     figure = Figure(figsize=(12.0, 10.0), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for ax, across, title in ((axes[0], left, "from in front"), (axes[1], ahead, "from the side")):
-        for i in np.flatnonzero(visible[frame]):
+        for i in map(int, np.flatnonzero(visible[frame])):
             x, z = float(shown[i] @ across), float(shown[i, 2])
             ax.plot(x, z, "o", color=COLORS[_certainty(readings[i])], markersize=4)
             ax.annotate(_caption(readings[i]), (x, z), fontsize=5, color=INK, xytext=(3, 2), textcoords="offset points")

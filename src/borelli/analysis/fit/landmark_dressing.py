@@ -60,7 +60,7 @@ def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[M
     if len(lost) > MAX_LOST_FRACTION * len(chosen):
         raise SettingsError(
             f"The markers {list_names(lost)} are not on the segments that their labels mean (at most "
-            f"{1e3 * MAX_DISPLACEMENT:.0f} mm from their usual positions are allowed), so that some labels are misread. "
+            f"{1e3 * MAX_DISPLACEMENT:.0f} mm from their usual positions is allowed): some labels are misread. "
             f"{REMEDY}"
         )
     markers = (*landmark_markers(model, map(_marker_landmark, fixed)), *placed)

@@ -71,7 +71,7 @@ LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shank", "foot")
 MAX_UNSIDED = 0.8
 """Largest certainty of a reading on a limb whose side is not stated."""
 ONE_SIDED = frozenset(("back_offset", "scapula"))
-"""Landmarks that are marked on one side only, so that their side can be told."""
+"""Landmarks that are marked on one side only: their side needs no counterpart."""
 
 _UNNAMED = re.compile(
     r"[*#]?\d*|[ux]\d+|(?:pt|point|mkr|marker|uname\*?|unlabell?ed|unnamed|unknown|unidentified|trajectory|traj|noname|"

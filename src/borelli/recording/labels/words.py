@@ -144,11 +144,11 @@ upper_arm: upa ua uar up arm bic bcep del
 elbow_lateral: elb lel ell hle lee
 elbow_medial: mel elm hme mee
 elbow_center: ejc
-olecranon: ole olec uhe
+olecranon: ole olec uoa
 forearm: frm fra far fr fa
 wrist: wri wr
 wrist_radial: wra rad rsp iwr wts
-wrist_ulnar: wrb uln usp owr wps
+wrist_ulnar: wrb uln usp uhe owr wps
 wrist_center: wjc
 hand: han hnd hps hts
 mc2: fin hm2 mc2 hmc2 2mc
