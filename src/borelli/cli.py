@@ -28,6 +28,7 @@ from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
 from borelli.commands.experiment import experiment
 from borelli.commands.info import info
+from borelli.commands.markers import markers
 from borelli.commands.simulate import simulate
 from borelli.commands.stages import energy, fit, id, ik, report
 from borelli.errors import BorelliError
@@ -47,7 +48,7 @@ LAST_RESORT = (
 )
 """Messages for a MemoryError and a RecursionError."""
 ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
-FILES = (info, doctor, clean, convert, compare)
+FILES = (info, markers, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, experiment, bench)
 
 

@@ -161,7 +161,7 @@ def test_unlabeled_points_unknown_sets_and_problems_of_readers():
     names = ["*1", "*2", "QA", "QB", "QC", "QD", "QE"]
     points = np.random.default_rng(0).normal(scale=0.3, size=(50, len(names), 3))
     one = Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=100.0))
-    assert {"unlabeled_points", "marker_set"} <= codes(one)
+    assert {"unlabeled_points", "unknown_labels"} <= codes(one)
     noted = one.with_notes(Note("The file ends within a frame.", "problem", "record again", code="truncated"))
     assert only(noted, "truncated").action == "record again"
 

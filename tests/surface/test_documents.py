@@ -18,7 +18,7 @@ from borelli.synthetic.recordings import synthetic_recording
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TUTORIALS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "tutorials").glob("*.md"))
-PAGES = ["README.md", "docs/tour.md", "docs/first-analysis.md", *TUTORIALS]
+PAGES = ["README.md", "docs/tour.md", "docs/first-analysis.md", "docs/markers.md", "docs/labeling.md", *TUTORIALS]
 
 
 def blocks(page, *languages):

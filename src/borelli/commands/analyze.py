@@ -41,6 +41,8 @@ def analyze(
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
     ignore: options.Ignore = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     monte_carlo: Annotated[
         int,
         option(
@@ -69,11 +71,14 @@ def analyze(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
         ignore=tuple(ignore or ()),
-        reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton}, monte_carlo=monte_carlo,
-        marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
+        reading={
+            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+            "marker_set": marker_set,
+        },
+        monte_carlo=monte_carlo, marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
     )  # fmt: skip
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
-    compile_once(*recordings, model, static, forces, skeleton)
+    compile_once(*recordings, model, static, forces, skeleton, markers)
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
     if json:

@@ -51,6 +51,8 @@ def clean(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -58,14 +60,17 @@ def clean(
 
     Fills gaps, repairs swapped labels and spikes, filters, and zeroes plates.
     """
-    check_target(target, (source, forces, skeleton), force=force)
+    check_target(target, (source, forces, skeleton, markers), force=force)
     from borelli.commands.conversion_losses import conversion_losses
     from borelli.recording.clean import changes
     from borelli.recording.clean import clean as clean_recording
     from borelli.recording.io import write_recording
 
     with err.status("reading and cleaning"):
-        recording = read_with(source, units=units, up=up, forward=forward, skeleton=skeleton, forces=forces)
+        recording = read_with(
+            source, units=units, up=up, forward=forward, skeleton=skeleton, markers=markers, marker_set=marker_set,
+            forces=forces,
+        )  # fmt: skip
         result = clean_recording(
             _swap_pairs(recording, swap or []),
             sides=swap_sides, label_swaps=fix_swaps, spikes=remove_spikes, max_spline_gap=max_spline_gap,

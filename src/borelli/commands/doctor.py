@@ -33,6 +33,8 @@ def doctor(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     json: options.Json = False,
 ) -> None:
     """Check a recording, a model or the installation.
@@ -40,7 +42,10 @@ def doctor(
     Each issue is listed with its evidence and what to do about it. The exit code is 1 if results would be wrong: an
     issue of severity "error", or a required package that is missing.
     """
-    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton, "forces": forces}
+    reading = {
+        "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+        "marker_set": marker_set, "forces": forces,
+    }  # fmt: skip
     if file is not None:
         passed = _check_file(file, model, reading, json)
     elif given := given_options(reading | {"model": model}):

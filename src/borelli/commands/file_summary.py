@@ -175,6 +175,7 @@ def _decision(recording: Recording, topic: str) -> dict[str, Any] | None:
 def _markers(recording: Recording) -> dict[str, Any]:
     from borelli.recording.cleaning.gaps import find_gaps
     from borelli.recording.identify_marker_set import identify_marker_set
+    from borelli.recording.labels.interpret import interpret_labels
 
     summary: dict[str, Any] = {"markers": len(recording.markers)}
     if not recording.markers:
@@ -185,6 +186,14 @@ def _markers(recording: Recording) -> dict[str, Any]:
     for gap in find_gaps(recording):
         longest[gap.marker] = max(longest.get(gap.marker, 0), gap.frames)
     summary["longest gaps [frames]"] = longest
+    readings = interpret_labels(recording.markers)
+    summary["labels"] = {
+        "read": len(readings.known),
+        "sure": sum(one.sure for one in readings.known),
+        "unnamed": sum(one.kind == "unnamed" for one in readings.readings),
+        "unknown": [one.label for one in readings.readings if one.kind == "unknown"],
+        "conventions": dict(readings.conventions[:3]),
+    }
     known = identify_marker_set(recording.markers)
     summary["marker set"] = known and {
         "name": known.set.name,

@@ -35,12 +35,17 @@ def info(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.Force = False,
 ) -> None:
     """Summarize recordings, models, scenes and results."""
     if plot is not None:
         _check_plot(plot, files, force)
-    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
+    reading = {
+        "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+        "marker_set": marker_set,
+    }  # fmt: skip
     summaries: dict[str, Any] = {}
     failed = False
     for number, file in enumerate(files):
@@ -173,6 +178,11 @@ def _marker_lines(summary: Mapping[str, Any]) -> dict[str, str]:
         missing = f"; missing: {', '.join(known['missing'])}" if known["missing"] else ""
         others = f"; {len(known['others'])} others" if known["others"] else ""
         lines["marker set"] = f"{known['name']}, {count} of {known['names']} names{missing}{others}"
+    labels = summary["labels"]
+    lines["labels"] = f"{labels['read']} of {len(visible)} are read, {labels['sure']} of them with certainty"
+    if labels["unknown"]:
+        lines["labels"] += f"; unknown: {', '.join(labels['unknown'])}"
+    lines["labels"] += _action("borelli markers")
     always = [name for name, fraction in visible.items() if fraction == 1.0]
     partly = [f"{name} {100.0 * fraction:.3g}%" for name, fraction in visible.items() if 0.0 < fraction < 1.0]
     never = [name for name, fraction in visible.items() if fraction == 0.0]

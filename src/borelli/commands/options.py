@@ -36,6 +36,16 @@ Up = Annotated[str | None, option("Axis of the file that points up: +Y, +Z, -X, 
 Forward = Annotated[
     str | None, option("Axis of the file that becomes lab x (forward); auto: direction of travel.", "AXIS")
 ]
+Markers = Annotated[
+    Path | None,
+    option(
+        "Marker map that states what the labels mean: see `borelli markers`. Default: read from the labels.", "FILE"
+    ),
+]
+MarkerSet = Annotated[
+    str | None,
+    option("Convention of the labels, such as 'CMU 41'. Default: read from all labels together.", "NAME", "--set"),
+]
 Forces = Annotated[Path | None, option("Separate force-plate file, such as the .mot that belongs to a .trc.", "FILE")]
 Contact = Annotated[
     str | None,
@@ -87,7 +97,8 @@ ID_HELP = "Inverse dynamics method: newton-euler or stepped. Default: newton-eul
 
 def given_options(options: Mapping[str, Any]) -> str:
     """Return the names of the options that were given, as they are typed."""
-    return ", ".join(f"--{name}" for name, value in options.items() if value is not None)
+    flags = {"marker_set": "set"}
+    return ", ".join(f"--{flags.get(name, name)}" for name, value in options.items() if value is not None)
 
 
 def output(help: str, metavar: str = "FILE") -> Any:

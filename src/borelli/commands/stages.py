@@ -37,6 +37,8 @@ def fit(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -44,7 +46,7 @@ def fit(
 
     Segment lengths, joint centers and marker offsets are estimated.
     """
-    check_target(target, (*recordings, model, static, skeleton), force=force)
+    check_target(target, (*recordings, model, static, skeleton, markers), force=force)
     from borelli.analysis.fit.fit_model import fit_model
     from borelli.commands.compile_notice import compile_once
     from borelli.model.io import write_model
@@ -52,9 +54,12 @@ def fit(
 
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, static=static, start=start, end=end,
-        reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton},
+        reading={
+            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+            "marker_set": marker_set,
+        },
     )  # fmt: skip
-    compile_once(*recordings, model, static, skeleton)
+    compile_once(*recordings, model, static, skeleton, markers)
     with err.status("fitting the model"):
         trials = [read_trial(path, settings) for path in recordings]
         result = fit_model(generic_model(settings, trials[0]), trials, static=read_static(settings))
@@ -86,11 +91,13 @@ def ik(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Run inverse kinematics on a recording and write the motion."""
-    _check_stage_file(target, (model, recording, forces, skeleton), force)
+    _check_stage_file(target, (model, recording, forces, skeleton, markers), force)
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import write_stage
     from borelli.model.io import read_model
@@ -99,9 +106,12 @@ def ik(
 
     settings = AnalysisSettings(
         forces=forces, start=start, end=end, ik_method=method,
-        reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton},
+        reading={
+            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+            "marker_set": marker_set,
+        },
     )  # fmt: skip
-    compile_once(model, recording, forces, skeleton)
+    compile_once(model, recording, forces, skeleton, markers)
     with err.status("inverse kinematics"):
         trial = read_trial(recording, settings)
         motion = run_inverse_kinematics(trial, read_model(model), StageSettings(ik_method=settings.ik_method))

@@ -12,6 +12,7 @@ import numpy as np
 
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
+from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
@@ -56,7 +57,7 @@ class AnalysisSettings:
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
-        reading: Options of `read_recording`: units, up, forward, skeleton.
+        reading: Options of `read_recording`: units, up, forward, skeleton, markers, marker_set.
         monte_carlo: Number of Monte Carlo repeats; 0: no uncertainty is computed.
         marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated from the recording.
     """
@@ -137,6 +138,9 @@ def _read_with_plates(path: Path, settings: AnalysisSettings) -> Recording:
     recording = use_joint_centers_as_markers(read_recording(path, **options))
     if not recording.markers:
         raise SettingsError(f"{path.name}: The file has no markers{_alternative(recording, path)}")
+    if settings.model is None:
+        height = settings.height if settings.height is not None else np.nan
+        recording = check_marker_labels(name_markers(recording, height), height)
     return recording if settings.forces is None else add_plates(recording, read_recording(settings.forces))
 
 

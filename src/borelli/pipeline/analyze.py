@@ -172,7 +172,8 @@ def analyze(
     outputs: dict[Path, tuple[str, ...]] = {folder: FIT_FILES if settings.fit else ()}
     for own in folders:
         outputs[own] = (*outputs.get(own, ()), *files)
-    sources = (*paths, *(getattr(settings, name) for name in PATHS), settings.reading.get("skeleton"))
+    read_too = (settings.reading.get(name) for name in ("skeleton", "markers"))
+    sources = (*paths, *(getattr(settings, name) for name in PATHS), *read_too)
     with (
         protect_inputs(*sources),
         results_folders(outputs, "analyze", overwrite=overwrite, is_damaged=is_damaged_stage) as results,
@@ -204,6 +205,8 @@ def _analyze(
     sources = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
     inputs: dict[str, Any] = {"recordings": [source["sha256"] for source in sources]}
     inputs |= {name: file_hash(path) for name in PATHS if (path := getattr(settings, name)) is not None}
+    if settings.reading.get("markers") is not None:
+        inputs["markers"] = file_hash(Path(settings.reading["markers"]))
     fit_key = _fit_key(settings, inputs)
     keys = [_stage_keys(fit_key, source["sha256"], settings) for source in sources]
     if settings.fit and read_provenance(folder / "fit.nc").get("key") == fit_key:

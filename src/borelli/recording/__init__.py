@@ -25,7 +25,9 @@ from borelli.recording.identify_marker_set import (
     rank_marker_sets,
 )
 from borelli.recording.io import read_recording, rename_markers, write_recording
+from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
 from borelli.recording.live import FileSource, LiveFrame, LiveSource
+from borelli.recording.marker_map import apply_marker_map, map_from_convention, read_marker_map, write_marker_map
 from borelli.recording.quality_checks import Issue, check_recording
 from borelli.recording.recording import LAYOUT, Event, Note, Recording, make_dataset
 from borelli.recording.units_and_axes import Conversion, infer_conversion
@@ -38,6 +40,8 @@ __all__ = [
     "FileSource",
     "Gap",
     "Issue",
+    "LabelReading",
+    "LabelReadings",
     "LiveFrame",
     "LiveSource",
     "MarkerSetMatch",
@@ -46,6 +50,7 @@ __all__ = [
     "Recording",
     "add_events",
     "add_plates",
+    "apply_marker_map",
     "assign_plates",
     "changes",
     "check_recording",
@@ -60,12 +65,15 @@ __all__ = [
     "gait_events",
     "identify_marker_set",
     "infer_conversion",
+    "interpret_labels",
     "load_name_sets",
     "lowpass",
     "lowpass_filter",
     "make_dataset",
+    "map_from_convention",
     "plate_contacts",
     "rank_marker_sets",
+    "read_marker_map",
     "read_recording",
     "remove_spikes",
     "rename_markers",
@@ -76,6 +84,7 @@ __all__ = [
     "swap_plates",
     "swap_sides",
     "threshold_plates",
+    "write_marker_map",
     "write_recording",
     "zero_plates",
     "zeros_as_missing",

@@ -19,6 +19,8 @@ from borelli.recording.formats.csv import looks_like_csv, read_csv, write_csv
 from borelli.recording.formats.mot_sto import looks_like_table, read_table, write_table
 from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.formats.trc import looks_like_trc, read_trc, write_trc
+from borelli.recording.labels.interpret import stated_meanings
+from borelli.recording.marker_map import MarkerMap, apply_marker_map, map_from_convention, read_marker_map
 from borelli.recording.recording import Note, Recording, check_names
 
 HEAD_BYTES = 65536
@@ -68,6 +70,8 @@ def read_recording(
     up: str | None = None,
     forward: str | None = None,
     names: Mapping[str, str] | None = None,
+    markers: str | Path | None = None,
+    marker_set: str | None = None,
     **options: Any,
 ) -> Recording:
     """Read a recording: C3D, TRC, MOT, STO, CSV, AMC with ASF, BVH, or netCDF of borelli.
@@ -78,6 +82,8 @@ def read_recording(
         up: Vertical axis of the file, such as "+Y". Default: as stated or inferred.
         forward: Axis of the file that becomes x; "auto" for the direction of travel.
         names: New names of markers, by their names in the file.
+        markers: Marker map: file that states what the labels mean. Default: as read from the labels.
+        marker_set: Convention that the labels follow, such as "CMU 41". Default: as read from the labels.
         options: Options of the reader of that format, such as `skeleton` for AMC or `rate` for CSV.
 
     Raises:
@@ -94,8 +100,10 @@ def read_recording(
     head = _head(path)
     kind = _format(path, head)
     chosen = {"units": units, "up": up, "forward": forward} if kind != "netCDF" else {}
+    meanings = read_marker_map(markers) if markers is not None else {}
     try:
-        recording = FORMATS[kind].read(path, **chosen, **options)
+        with stated_meanings(meanings):
+            recording = FORMATS[kind].read(path, **chosen, **options)
     except TypeError as error:
         if options and "argument" in str(error):
             text = f"The {kind} reader does not accept all of the options {', '.join(options)} ({error})."
@@ -104,7 +112,15 @@ def read_recording(
     if path.suffix.lower() not in FORMATS[kind].extensions and kind != "CSV":
         text = f"The file is read as {kind}, because of its content."
         recording = recording.with_notes(Note(text, "stated", code="file_format"))
-    return rename_markers(recording, names) if names else recording
+    recording = rename_markers(recording, names) if names else recording
+    return _apply_meanings(recording, meanings, marker_set)
+
+
+def _apply_meanings(recording: Recording, meanings: MarkerMap, marker_set: str | None) -> Recording:
+    """Return the recording with markers named as the map, and then the convention, states."""
+    if marker_set is not None:
+        meanings = {**map_from_convention(marker_set, recording.markers), **meanings}
+    return apply_marker_map(recording, meanings) if meanings else recording
 
 
 def write_recording(recording: Recording, path: str | Path, *, overwrite: bool = False, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,8 @@ from borelli.recording.cleaning.gaps import MAX_RIGID_GAP, MAX_SPLINE_GAP, Gap, 
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
 from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plate_swaps, plate_contacts
-from borelli.recording.identify_marker_set import identify_marker_set, normalize_label, rank_marker_sets
+from borelli.recording.identify_marker_set import identify_marker_set, normalize_label
+from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording
 from borelli.recording.units_and_axes import (
     UNITS,
@@ -223,18 +225,26 @@ def _check_time_stamps(recording: Recording) -> Iterator[Issue]:
 
 
 def _check_labels(recording: Recording) -> Iterator[Issue]:
-    unlabeled = [name for name in recording.markers if name.startswith("*") or re.fullmatch(r"[Uu]\d+", name)]
+    readings = interpret_labels(recording.markers)
+    unlabeled = [one.label for one in readings.readings if one.kind == "unnamed"]
     if unlabeled:
         evidence = f"{len(unlabeled)} of {len(recording.markers)} points"
         text = "Some points have no label."
         yield Issue("unlabeled_points", text, list_names(unlabeled), evidence, "select_markers", "note")
-    named = [name for name in recording.markers if name not in unlabeled]
-    if len(named) >= 4 and identify_marker_set(named) is None:
-        nearest = rank_marker_sets(named)[0]
-        count = len(nearest.set.names)
-        evidence = f"nearest is {nearest.set.name}: {count - len(nearest.missing)} of its {count} names are present"
-        action = "put a list of the names into a folder and its path into BORELLI_MARKER_SETS"
-        yield Issue("marker_set", "The marker set is unknown.", list_names(named), evidence, action, "note")
+    unread = [one.label for one in readings.readings if one.kind == "unknown"]
+    unsure = [one.label for one in readings.known if not one.sure]
+    file = shlex.quote(str(recording.path or "FILE"))
+    action = f"borelli markers {file} --write map.toml, edit it, and use --markers map.toml"
+    best = (
+        f"; {readings.conventions[0][0]} has {100.0 * readings.conventions[0][1]:.0f} %" if readings.conventions else ""
+    )
+    if unread:
+        evidence = f"{len(unread)} of {len(recording.markers)} labels are in no known convention{best}"
+        yield Issue("unknown_labels", "Some labels are unknown.", list_names(unread), evidence, action, "note")
+    if unsure:
+        evidence = f"{len(unsure)} of {len(readings.known)} labels that are read{best}"
+        text = "The landmarks of some labels are not certain."
+        yield Issue("unsure_labels", text, list_names(unsure), evidence, action, "note")
 
 
 def _check_plates(recording: Recording) -> Iterator[Issue]:

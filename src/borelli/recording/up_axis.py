@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import MAX_LABELS, RELATIVE_HEIGHT, identify_landmark, visible
+from borelli.recording.landmarks import RELATIVE_HEIGHT, identify_landmarks, visible
 
 WEIGHTS = {"force": 3, "plates": 2, "labels": 2, "file": 2, "floor": 1}
 """Weight of each kind of evidence, in the order of its strength."""
@@ -118,7 +118,7 @@ def contradicts(evidence: Sequence[UpEvidence], axis: str) -> UpDecision | None:
 
 def stature_vectors(points: Array, labels: Sequence[str]) -> Array:
     """Return the slope of position over relative height in each frame that shows enough of the body."""
-    marks = [identify_landmark(label) for label in labels[:MAX_LABELS]]
+    marks = identify_landmarks(labels)
     chosen = [i for i, mark in enumerate(marks) if mark and mark.part in RELATIVE_HEIGHT]
     if len(chosen) < 3 or not points.size:
         return np.empty((0, 3))

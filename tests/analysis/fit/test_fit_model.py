@@ -256,7 +256,7 @@ def test_a_static_trial_determines_the_zero_of_the_ankle():
 
 def test_labels_of_no_set_are_refused():
     made = record(np.zeros((5, 12, 3)) + np.arange(12)[:, None], [f"thing{i}" for i in range(12)])
-    with pytest.raises(SettingsError, match=r"thing0.*cmu41.*RFHD"):
+    with pytest.raises(SettingsError, match=r"thing0.*borelli markers"):
         fit_model(human(), made)
     with pytest.raises(SettingsError, match="No recording"):
         fit_model(human(), [])

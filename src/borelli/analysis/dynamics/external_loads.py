@@ -18,7 +18,7 @@ from borelli.model.model import Model
 from borelli.numerics.filters import lowpass
 from borelli.numerics.vectors import Array
 from borelli.recording.forces.assign_to_feet import assign_plates
-from borelli.recording.landmarks import identify_landmark
+from borelli.recording.landmarks import identify_bodies
 from borelli.recording.recording import Note, Recording
 
 Feet = Mapping[str, str] | None
@@ -90,7 +90,7 @@ def foot_bodies(model: Model, feet: Feet = None) -> dict[str, str]:
             raise SettingsError(unknown_name("foot", side, FEET))
         if name not in names:
             raise ModelError(unknown_name("body", name, names))
-    landmarks = [(name, found) for name in names if (found := identify_landmark(name))]
+    landmarks = [(name, found) for name, found in zip(names, identify_bodies(names), strict=True) if found]
     for side in FEET:
         if side in result:
             continue

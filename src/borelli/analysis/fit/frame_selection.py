@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import FrameGroup
+from borelli.analysis.fit.landmark_dressing import dress_by_landmarks
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
     MIN_VISIBLE_MARKERS,
@@ -40,15 +41,14 @@ MAX_STATIC_DRIFT = 0.02
 
 
 def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
-    """Return the model with those markers that were recorded: its own, or if it has none, of the best matching set."""
+    """Return the model with those markers that were recorded.
+
+    They are its own or, if it has none, those of the best matching set; if no set matches, the landmarks of the labels.
+    """
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
-    notes = []
+    notes: list[Note] = []
     if not model.markers:
-        model, name, borrowed = _add_best_set(model, labels)
-        text = f"Marker set: {name}, identified from the labels"
-        if borrowed:
-            text += f"; from other sets: {list_names(borrowed)}"
-        notes.append(Note(f"{text}.", "inferred", "add_marker_set", code="marker_set"))
+        model, notes = _add_markers(model, recordings, labels)
     matched: set[str] = set()
     recorded: set[str] = set()
     for recording in recordings:
@@ -76,8 +76,24 @@ def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Mo
     return replace(model, markers=tuple(m for m in model.markers if m.name in recorded)), tuple(notes)
 
 
-def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]]:
-    """Return the model with the best matching set, the set's name, and the labels found in other sets."""
+def _add_markers(model: Model, recordings: Sequence[Recording], labels: Sequence[str]) -> tuple[Model, list[Note]]:
+    """Return the model with the markers of the best matching set; if none matches, of the labels' landmarks."""
+    best = _add_best_set(model, labels)
+    if best is None:
+        dressed, notes = dress_by_landmarks(model, recordings)
+        return dressed, list(notes)
+    model, name, borrowed = best
+    text = f"Marker set: {name}, identified from the labels"
+    if borrowed:
+        text += f"; from other sets: {list_names(borrowed)}"
+    return model, [Note(f"{text}.", "inferred", "add_marker_set", code="marker_set")]
+
+
+def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]] | None:
+    """Return the model with the best matching set, the set's name, and the labels found in other sets.
+
+    None if no set has most of the labels.
+    """
     tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
     for name in list_marker_sets():
         try:
@@ -97,12 +113,7 @@ def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list
     _, markers, name, column = tried[0]
     matched = {k for k in column if k >= 0}
     if len(matched) < MIN_NAMES or len(matched) < MIN_MATCHED_FRACTION * min(len(markers), len(labels)):
-        expected = [marker.name for marker in markers]
-        raise SettingsError(
-            f"The labels {list_names(labels, 20)} match no marker set ({list_names(list_marker_sets(), 20)}); the best "
-            f"match, {name}, has {len(matched)} of them and expects {list_names(expected, 12)}. Rename the markers, or "
-            "define a marker set: write_model(add_marker_set(model, set), file), and use that model (--model)."
-        )
+        return None
     more: dict[int, Marker] = {}
     for _, other, _, at in tried[1:]:
         for marker, k in zip(other, at, strict=True):

@@ -25,7 +25,8 @@ from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import identify_landmark
+from borelli.recording.labels.interpret import interpret_labels
+from borelli.recording.landmarks import identify_landmarks
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
@@ -42,7 +43,8 @@ FLESH_THICKNESS = 0.01
 _SIDES = {"right": r"(?:^|[_. ])(?:r|rt|right)(?:$|[_. ])|^right", "left": r"(?:^|[_. ])(?:l|lt|left)(?:$|[_. ])|^left"}
 _FOOT, _TOES = r"calcn|calcaneus|foot|heel", r"toe|tarsal"
 _SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
-_OUTER, _INNER = re.compile(r"5|lat"), re.compile(r"1|med|hal|big")
+_OUTER, _INNER = ("mt5", "mt5_base", "toe_small"), ("mt1", "mt1_base")
+"""Landmarks at the outer and the inner edge of the forefoot."""
 
 
 @dataclass(frozen=True)
@@ -227,9 +229,9 @@ def _fit_to_markers(
     if not (marked["heel"] and marked["toe"]):
         return outline
     heel = np.mean([point for _, point in marked["heel"]], axis=0)
-    outer = [point for name, point in marked["toe"] if _OUTER.search(name)]
-    inner = [point for name, point in marked["toe"] if _INNER.search(name)]
-    other = [point for name, point in marked["toe"] if not (_OUTER.search(name) or _INNER.search(name))]
+    outer = [point for landmark, point in marked["toe"] if landmark in _OUTER]
+    inner = [point for landmark, point in marked["toe"] if landmark in _INNER]
+    other = [point for landmark, point in marked["toe"] if landmark not in (*_OUTER, *_INNER)]
     # one edge of the forefoot alone does not determine its center
     edge = 0.5 * outline.breadth * _inward(outline.ahead, side)
     centers = [*other, 0.5 * (np.mean(outer, axis=0) + np.mean(inner, axis=0))] if outer and inner else other
@@ -244,12 +246,13 @@ def _fit_to_markers(
 
 @cached_per_model
 def _foot_markers(model: Model, bodies: tuple[str, ...]) -> dict[str, list[tuple[str, str, Array]]]:
-    """Return the markers of heel and forefoot on these bodies: name in lower case, body and offset on it."""
+    """Return the markers of heel and forefoot on these bodies: landmark, body and offset on it."""
     found: dict[str, list[tuple[str, str, Array]]] = {"heel": [], "toe": []}
-    for marker in model.markers:
-        meaning = identify_landmark(marker.name)
+    names = [marker.name for marker in model.markers]
+    readings = interpret_labels(names).readings
+    for marker, meaning, reading in zip(model.markers, identify_landmarks(names), readings, strict=True):
         if marker.body in bodies and meaning and meaning.part in found:
-            found[meaning.part].append((marker.name.lower(), marker.body, np.array(marker.position)))
+            found[meaning.part].append((reading.landmark, marker.body, np.array(marker.position)))
     return found
 
 

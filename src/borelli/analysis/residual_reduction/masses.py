@@ -29,7 +29,7 @@ from borelli.model.model import Body, Model
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
-from borelli.recording.landmarks import identify_landmark, left_right_pairs
+from borelli.recording.landmarks import identify_bodies, left_right_pairs
 from borelli.recording.recording import Note
 
 MASS_BOUND = 0.1
@@ -92,8 +92,8 @@ def _trunk(model: Model) -> int:
     words = ("torso", "trunk", "thorax", "chest")
     known = [
         i
-        for i, one in enumerate(names)
-        if any(word in one.lower() for word in words) or ((m := identify_landmark(one)) and m.part == "chest")
+        for i, (one, mark) in enumerate(zip(names, identify_bodies(names), strict=True))
+        if any(word in one.lower() for word in words) or (mark and mark.part == "chest")
     ]
     return max(known or range(len(names)), key=lambda i: model.bodies[i].mass)
 

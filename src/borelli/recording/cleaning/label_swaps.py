@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import facing_direction, identify_landmark, left_right_pairs, visible
+from borelli.recording.landmarks import facing_direction, identify_landmarks, left_right_pairs, visible
 from borelli.recording.recording import Note, Recording, assign_values, check_names
 
 MIN_JUMP = 0.03
@@ -113,8 +113,9 @@ def find_sides(recording: Recording) -> Sides | None:
     consistent_pairs: list[tuple[str, str]] = []
     reversed_pairs: list[tuple[str, str]] = []
     across = []
+    marks = identify_landmarks(names)
     for one, other in left_right_pairs(names):
-        mark = identify_landmark(names[one])
+        mark = marks[one]
         if mark is None or mark.part in ("elbow", "forearm", "wrist", "hand", "heel", "toe", "foot"):
             continue  # arms cross the midline, and feet are placed on a line
         offset = ((points[:, one] - points[:, other]) * left).sum(axis=1)

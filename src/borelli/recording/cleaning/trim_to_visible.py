@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.recording.cleaning.filtering import crop
-from borelli.recording.landmarks import identify_landmark, visible
+from borelli.recording.landmarks import identify_landmarks, visible
 from borelli.recording.recording import Note, Recording
 
 MIN_VISIBLE_FRACTION = 0.8
@@ -22,7 +22,7 @@ def trim_to_visible(recording: Recording, start: bool = True, end: bool = True) 
     """Return the recording (gaps filled) without the frames at these ends in which many markers are missing."""
     if "marker_position" not in recording.data or not recording.frames:
         return recording
-    named = [i for i, name in enumerate(recording.markers) if identify_landmark(name) is not None]
+    named = [i for i, mark in enumerate(identify_landmarks(recording.markers)) if mark is not None]
     chosen = named if len(named) >= MIN_BODY_MARKERS else list(range(len(recording.markers)))
     count = visible(recording.data["marker_position"].values)[:, chosen].sum(axis=1)
     enough = np.flatnonzero(count >= MIN_VISIBLE_FRACTION * count.max(initial=1))

@@ -17,7 +17,7 @@ from borelli.errors import SettingsError
 from borelli.model.model import Vector
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
-from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
+from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmarks, mean_position
 from borelli.recording.recording import Note, make_dataset
 from borelli.recording.units_and_axes import (
     UNIT_COST,
@@ -187,7 +187,7 @@ def skeleton_stature(links: Sequence[Link]) -> float:
     distances: list[float] = []
     for link in links:
         distances.append(0.0 if link.parent < 0 else distances[link.parent] + float(np.linalg.norm(link.offset)))
-    marks = [identify_landmark(link.name) for link in links]
+    marks = identify_landmarks([link.name for link in links])
     ankles = [r for r, mark in zip(distances, marks, strict=True) if mark and mark.part in ("ankle", "foot")]
     heads = [
         r + (float(np.linalg.norm(link.end)) if link.end is not None else 0.0)

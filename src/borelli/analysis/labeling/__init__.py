@@ -1,0 +1,1 @@
+"""Labels checked and found by geometry: a generic body is posed to the measured points."""

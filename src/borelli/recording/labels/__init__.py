@@ -1,0 +1,1 @@
+"""Meanings of marker labels: landmark, side and segment, from the labels of any laboratory."""

@@ -1,0 +1,147 @@
+"""Labels of unnamed points: right where they are sure, for the whole body and parts of it, in any order."""
+
+import numpy as np
+import pytest
+
+from borelli.analysis.labeling.label_cloud import find_objects, label_cloud
+from borelli.analysis.labeling.label_points import PointLabels, label_points
+from borelli.analysis.labeling.tracklets import join_tracklets, tracklet_points
+from borelli.model.landmark_atlas import MarkerLandmark, find_in_atlas
+from borelli.numerics.vectors import Array
+from tests.analysis.labeling.labeled_recordings import FILES, LabeledRecording, labeled_recording, own_marker_set
+from tests.analysis.labeling.test_check_labels import synthetic_markers
+
+ALIKE = ({"wrist_radial", "wrist_ulnar", "wrist"}, {"mt1", "mt1_base"}, {"mt5", "mt5_base"})
+"""Landmarks that geometry cannot tell apart, or that laboratories name alike."""
+CLUSTERS_ONLY = "c3d/format_variants/sample02/pc_real.c3d"
+"""Recording of rigid clusters without a landmark, which no label table explains."""
+
+
+class Count:
+    """Right and wrong labels."""
+
+    def __init__(self) -> None:
+        self.points = self.segments = self.landmarks = 0
+        self.sure = self.sure_wrong = 0
+
+    def add(self, trial: LabeledRecording, found: PointLabels) -> None:
+        for marker, segment, label in zip(trial.markers, trial.segment, found.labels, strict=True):
+            self.points += 1
+            if label is None:
+                continue
+            on_segment = (label.segment, label.side) == (segment, marker.side)
+            alike = any({label.landmark, marker.landmark} <= group for group in ALIKE)
+            at_landmark = on_segment and (label.landmark == marker.landmark or alike)
+            self.segments += on_segment
+            self.landmarks += at_landmark or (on_segment and marker.kind != "landmark")
+            self.sure += label.sure_segment
+            self.sure_wrong += (label.sure_segment and not on_segment) or (label.sure_landmark and not at_landmark)
+
+
+def shuffled(trial: LabeledRecording) -> LabeledRecording:
+    order = np.random.default_rng(0).permutation(len(trial.markers))
+    markers, segments = (tuple(row[i] for i in order) for row in (trial.markers, trial.segment))
+    return LabeledRecording(trial.recording, trial.points[:, order], markers, segments)
+
+
+def synthetic_trial(bodies: tuple[str, ...] = ()) -> LabeledRecording:
+    points, markers = synthetic_markers()
+    segments = [_segment(marker) for marker in markers]
+    kept = [i for i, segment in enumerate(segments) if not bodies or segment in bodies]
+    chosen, names = tuple(markers[i] for i in kept), tuple(segments[i] for i in kept)
+    return shuffled(LabeledRecording(None, points[:, kept], chosen, names))  # type: ignore[arg-type]
+
+
+def _segment(marker: MarkerLandmark) -> str:
+    found = find_in_atlas(marker.landmark, marker.side, marker.kind)
+    assert found is not None
+    return found.segment
+
+
+@pytest.mark.parametrize("without", [(), pytest.param(("cmu41", "plugin_gait"), marks=pytest.mark.slow)])
+def test_synthetic_walk_without_names(without: tuple[str, ...]) -> None:
+    trial = synthetic_trial()
+    found = label_points(trial.points, without=without)
+    assert found is not None and found.part == "whole body" and not found.uncertainties
+    assert found.height == pytest.approx(1.72, abs=0.06)
+    count = Count()
+    count.add(trial, found)
+    assert count.segments >= 0.95 * count.points and count.sure > 0.2 * count.points and count.sure_wrong == 0
+
+
+def test_legs_are_recognized() -> None:
+    trial = synthetic_trial(("pelvis", "thigh", "shank", "foot"))
+    found = label_points(trial.points)
+    assert found is not None and found.part == "legs"
+    count = Count()
+    count.add(trial, found)
+    assert count.segments == count.points and count.sure_wrong == 0
+
+
+def test_points_that_are_not_a_body_have_no_sure_labels() -> None:
+    assert label_points(synthetic_trial().points[:, :5]) is None
+    assert label_points(np.full((4, 20, 3), np.nan)) is None
+    assert label_points(np.zeros((2, 1000, 3))) is None
+    rng = np.random.default_rng(2)
+    flat = rng.uniform(-1.0, 1.0, (1, 12, 3)) * (1.0, 1.0, 0.0)
+    for points in (np.zeros((3, 8, 3)), flat):
+        found = label_points(points)
+        assert found is not None and found.uncertainties
+        assert not any(label is not None and label.sure_segment for label in found.labels)
+
+
+def in_any_order(points: Array) -> tuple[Array, Array]:
+    rng = np.random.default_rng(8)
+    order = np.array([rng.permutation(points.shape[1]) for _ in points])
+    return np.take_along_axis(points, order[..., None], axis=1), order
+
+
+def test_tracklets_are_pure() -> None:
+    points, order = in_any_order(synthetic_trial().points)
+    index = join_tracklets(points)
+    tracks = tracklet_points(points, index)
+    assert np.isfinite(tracks).all(axis=-1).sum() == np.isfinite(points).all(axis=-1).sum()
+    for column in index.T:
+        frames = np.flatnonzero(column >= 0)
+        assert (np.diff(frames) == 1).all()
+        assert len(set(order[frames, column[frames]])) == 1
+    # a body of one marker per frame at random positions is not joined
+    random = np.random.default_rng(1).uniform(-1.0, 1.0, (50, 3, 3))
+    assert (join_tracklets(random) >= 0).sum(axis=0).max() <= 3
+
+
+def test_cloud_in_any_order_with_an_object() -> None:
+    trial = synthetic_trial()
+    # a box with four markers stands beside the person
+    box = np.array([[0.5, 1.0, 0.2], [0.9, 1.0, 0.2], [0.5, 1.3, 0.2], [0.5, 1.0, 0.6]])
+    everything = np.concatenate([trial.points, np.tile(box, (len(trial.points), 1, 1))], axis=1)
+    body = len(trial.markers)
+    points, order = in_any_order(everything)
+    tracks = tracklet_points(points, index := join_tracklets(points))
+    far = np.array([order[np.argmax(column >= 0), column[column >= 0][0]] >= body for column in index.T])
+    assert find_objects(tracks, np.full(len(far), -1), far).sum() == 4
+    points, order = in_any_order(trial.points)
+    found = label_cloud(points)
+    assert found is not None
+    seen, labeled = np.isfinite(points).all(axis=-1), found.marker >= 0
+    names = np.array([(label.segment, label.side) for label in found.labels])
+    truth = np.array([(trial.segment[i], trial.markers[i].side) for i in range(body)])
+    right = labeled & (names[found.marker] == truth[order]).all(axis=-1)
+    assert not (labeled & ~seen).any() and not found.objects.any()
+    assert right.sum() >= 0.97 * seen.sum()
+    assert (labeled & ~right).sum() <= 0.01 * seen.sum()
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("set_known", [True, False])
+def test_recordings_without_names(set_known: bool) -> None:
+    count = Count()
+    for name in FILES:
+        if name != CLUSTERS_ONLY:
+            trial = shuffled(labeled_recording(name))
+            found = label_points(trial.points, without=() if set_known else own_marker_set(trial.recording))
+            assert found is not None
+            count.add(trial, found)
+    assert count.sure_wrong == 0
+    assert count.segments >= (0.98 if set_known else 0.94) * count.points
