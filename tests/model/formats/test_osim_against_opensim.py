@@ -5,13 +5,10 @@ OpenSim runs in a process of its own, under the Python that `BORELLI_OPENSIM_PYT
 and two metres; coupled ones are drawn like all others, and no constraint is enforced.
 """
 
-import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -47,18 +44,6 @@ class Case:
     a: np.ndarray
     points: bool = False
     expected: dict[str, np.ndarray] | None = None
-
-
-@pytest.fixture(scope="module")
-def opensim_python() -> str:
-    """A Python that can import opensim."""
-    if chosen := os.environ.get("BORELLI_OPENSIM_PYTHON"):
-        return chosen
-    if find_spec("opensim") is None:
-        pytest.skip(
-            "opensim is not installed: `pip install opensim`, or set BORELLI_OPENSIM_PYTHON to a Python with it"
-        )
-    return sys.executable
 
 
 read = cache(read_osim)

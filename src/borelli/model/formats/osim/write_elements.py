@@ -145,6 +145,17 @@ def joint_element(joint: Joint, names: Names) -> Element:
     )
 
 
+def is_rotational(joint: Joint, coordinate: Coordinate) -> bool:
+    """Return whether OpenSim treats a written coordinate as an angle, and reads degrees for it.
+
+    A coordinate of a CustomJoint is one if it is itself the angle about an axis, not the argument of a function.
+    """
+    if joint.kind != "coordinate":
+        return coordinate.rotational
+    own = [part.function for part in joint.motion[:3] if part.coordinate == coordinate.name]
+    return any(len(f.coefficients) == 1 and f.coefficients[0][1:] == (1.0,) for f in own)
+
+
 def free_joint(body: Body, names: Names) -> Element:
     """Return a free joint for a body without a joint, at the body's pose."""
     name = names.of("body", body.name)
