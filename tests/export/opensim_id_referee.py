@@ -22,8 +22,9 @@ def main(folder: str, coordinates: str, cutoff: str, out: str) -> None:
     tool.setCoordinatesFileName(coordinates)
     tool.setLowpassCutoffFrequency(float(cutoff))
     tool.setExternalLoadsFileName(str(Path(folder) / "external_loads.xml"))
-    tool.setStartTime(-1e9)
-    tool.setEndTime(1e9)
+    table = opensim.Storage(coordinates)  # a filter pads it, and the padding is no result
+    tool.setStartTime(table.getFirstTime())
+    tool.setEndTime(table.getLastTime())
     tool.setResultsDir(str(Path(out).parent))
     tool.setOutputGenForceFileName(Path(out).name)
     tool.run()

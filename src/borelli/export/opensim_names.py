@@ -35,8 +35,10 @@ SIDED = {
     "elbow_pronation": "pro_sup", "wrist_flexion": "wrist_flex", "wrist_deviation": "wrist_dev",
 }  # fmt: skip
 PELVIS = ("pelvis_tilt", "pelvis_list", "pelvis_rotation", "pelvis_tx", "pelvis_ty", "pelvis_tz")
-OPPOSITE = ("lumbar_bending", "wrist_deviation_r", "wrist_deviation_l")
-"""Coordinates of `human()` that OpenSim counts the other way: to the right, towards the little finger."""
+OPPOSITE = (
+    "lumbar_bending", "wrist_deviation_r", "wrist_deviation_l", "toe_extension_r", "toe_extension_l",
+)  # fmt: skip
+"""Coordinates of `human()` that OpenSim counts the other way: to the right, towards the little finger, toes down."""
 
 
 def opensim_name(coordinate: str) -> str:
@@ -81,13 +83,9 @@ def opensim_model(model: Model) -> Model:
         return model
     joints = tuple(_pelvis_joint(j) if j.coordinates[:1] and j.coordinates[0].name == "root_x" else _renamed(j)
                    for j in model.joints)  # fmt: skip
-    couplings = tuple(
-        replace(c, coordinate=opensim_name(c.coordinate), on=opensim_name(c.on)) for c in model.couplings
-    )
+    couplings = tuple(replace(c, coordinate=opensim_name(c.coordinate), on=opensim_name(c.on)) for c in model.couplings)
     ground = tuple(replace(shape, frame=compose(Y_UP, shape.frame)) for shape in model.ground)
-    markers = tuple(
-        replace(m, position=vector(TO_Y_UP @ m.position)) if m.body == GROUND else m for m in model.markers
-    )
+    markers = tuple(replace(m, position=vector(TO_Y_UP @ m.position)) if m.body == GROUND else m for m in model.markers)
     return with_default_frames(
         replace(
             model, joints=joints, couplings=couplings, ground=ground, markers=markers,

@@ -22,6 +22,7 @@ from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
+from borelli.model.people.partial import fix_unmarked_parts
 from borelli.model.resize import scale_mass
 from borelli.recording.recording import Note, Recording
 
@@ -140,6 +141,10 @@ def fit_model(
     if frames < 1 or held_out < 0:
         raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
     marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
+    marked, parts = fix_unmarked_parts(marked)
+    if parts:
+        text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
+        notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
     parameters = make_parameters(marked, symmetric, keep or {})
     groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
     solution = solve(parameters, groups)

@@ -377,6 +377,8 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
     """
     free, springs = task.problem.tree.free, task.problem.rest_springs
     hard = ~np.isfinite(springs.limit_stiffness)
+    start = start.copy()
+    start[:, free[hard]] = np.clip(start[:, free[hard]], springs.lower[hard], springs.upper[hard])
     system, exact = System(task, start), False
     for _ in range(MAX_ITERATIONS):
         step = _newton_step(system, scale, exact)

@@ -14,7 +14,9 @@ PARTS = {
     "hip_l": "left leg",
 }  # fmt: skip
 """Parts by the joint of `human()` that connects them; a part may contain others."""
-WHOLE_BODY = ("sacral", "hip_r", "hip_l")
+LEGS = ("hip_r", "hip_l")
+"""Joints of the right and of the left leg."""
+WHOLE_BODY = ("sacral", *LEGS)
 """Joints whose parts are needed for the balance of the whole body: arms, a tenth of the mass, are not."""
 
 
