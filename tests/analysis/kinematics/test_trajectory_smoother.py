@@ -174,7 +174,7 @@ def test_hard_limits_are_kept(job):
     )  # fmt: skip
     model = replace(model, joints=bounded)
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
-    found = inverse_kinematics(model, recording, method="smoothed", hard_limits=True)
+    found = inverse_kinematics(model, recording, method="smoothed")
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
     assert found.coordinates[:, columns].min() == -0.4
     assert found.coordinates[:, columns].max() <= 0.1

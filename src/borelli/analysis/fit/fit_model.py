@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.fit.apply_fit import fitted_model
-from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set
+from borelli.analysis.fit.flat_feet import find_flat_feet
+from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set, rival_sets
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 FRAMES = 31
 """Frames that are fitted: more change the result little."""
 HELD_OUT = 30
+RIVAL_FRAMES = 11
+"""Frames to which marker sets are fitted for comparison."""
+MAX_RIVAL_ERROR = 0.9
+"""Ratio of marker errors below which another marker set replaces the best matching one."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +147,12 @@ def fit_model(
         raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
     marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
     marked, parts = fix_unmarked_parts(marked)
+    if parts and not model.markers:
+        marked, notes = _best_fitting_set(model, trials if static is None else (*trials, static))
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
-    parameters = make_parameters(marked, symmetric, keep or {})
+    parameters = make_parameters(marked, symmetric, keep or {}, find_flat_feet(marked, trials, static))
     groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
     solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
@@ -154,3 +161,28 @@ def fit_model(
     notes = (*notes, *frame_notes, *uncertainty_notes(parameters, solution, data, static is not None))
     fitted = fitted_model(parameters, solution.p)
     return Fit(fitted, data, rms(train), rms(test), solution.iterations, notes, parameters, solution)
+
+
+def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
+    """Return a partial body with the marker set that has most of the labels, or another that fits clearly better.
+
+    A part of a set does not identify it by its labels alone: those of a leg may be on the skin or on wands.
+    """
+
+    def add(name: str) -> tuple[Model, tuple[Note, ...]]:
+        marked, notes = choose_marker_set(model, recordings, name)
+        return fix_unmarked_parts(marked)[0], notes
+
+    def error(marked: Model) -> float:
+        parameters = make_parameters(marked, True, {})
+        groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0)
+        return rms([marker_errors(group) for group in solve(parameters, groups).groups])
+
+    first, *others = rival_sets(model, recordings)
+    best = add(first)
+    least = MAX_RIVAL_ERROR * error(best[0]) if others else 0.0
+    for name in others:
+        other = add(name)
+        if (found := error(other[0])) < least:
+            least, best = found, other
+    return best

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.fit.flat_feet import HEIGHT_SD, FlatFoot
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
@@ -58,6 +59,8 @@ class FitParameters:
     """By index of the segment [m]."""
     kept_offsets: tuple[int, ...]
     """Indices of the markers whose offsets are known."""
+    flat_feet: tuple[FlatFoot, ...] = ()
+    """Feet whose markers have known heights above one another."""
 
     @cached_property
     def start(self) -> Array:
@@ -100,6 +103,10 @@ class FitParameters:
                 i, j = 3 * a + axis, 3 * b + axis
                 result[[i, j], [i, j]] += k
                 result[[i, j], [j, i]] -= k * mirror[axis]
+        for foot in self.flat_feet:
+            at = 3 * (joints + np.array(foot.markers)) + 2
+            count = len(at)
+            result[np.ix_(at, at)] += (MARKER_SD / HEIGHT_SD) ** 2 * (np.eye(count) - 1.0 / count)
         return result
 
     def prior(self, p: Array) -> tuple[float, Array, Array]:
@@ -165,8 +172,19 @@ class FitParameters:
         return np.concatenate([parent, owner]), np.array([*moved, *np.eye(len(owner), dtype=bool)], dtype=bool)
 
 
-def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> FitParameters:
+def make_parameters(
+    model: Model,
+    symmetric: bool,
+    keep: Mapping[str, float | Sequence[float]],
+    flat_feet: tuple[FlatFoot, ...] = (),
+) -> FitParameters:
     """Return the parameters of a model with markers; `keep` as in `fit_model`."""
+    positions = {i: z for foot in flat_feet for i, z in zip(foot.markers, foot.height, strict=True)}
+    raised = (
+        replace(m, position=(*m.position[:2], float(positions[i]))) if i in positions else m
+        for i, m in enumerate(model.markers)
+    )
+    model = replace(model, markers=tuple(raised))
     joints = tuple(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )
@@ -192,7 +210,10 @@ def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Se
     markers = tuple(
         replace(marker, position=offsets[i]) if i in offsets else marker for i, marker in enumerate(model.markers)
     )
-    return replace(plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets))
+    return replace(
+        plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets),
+        flat_feet=flat_feet,
+    )  # fmt: skip
 
 
 def default_displacement(model: Model, joint: Joint) -> Array:

@@ -1,0 +1,86 @@
+"""Flat feet: the heights of foot markers above one another while the sole is flat on the ground.
+
+They determine the zero of ankle flexion and inversion, whatever else of the body has markers. The sole is flat in the
+static trial, and in walking while a plate carries the foot and its markers are at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from borelli.analysis.dynamics.external_loads import foot_bodies
+from borelli.analysis.motion import match_markers
+from borelli.errors import ModelError
+from borelli.model.model import Model
+from borelli.numerics.vectors import Array
+from borelli.recording.recording import Recording
+
+HEIGHT_SD = 0.003
+"""[m] of a marker's height above the others of a flat foot: a sole is flat to about one degree."""
+MAX_SPEED = 0.1
+"""[m/s] of the markers of a foot at rest."""
+MIN_LOAD = 0.5
+"""Fraction of its largest vertical force that a flat foot supports."""
+MIN_FRAMES = 3
+MAX_CORRECTION = 0.04
+"""[m] A marker that is farther from its height in the marker set belongs to a foot that is not flat."""
+
+
+class FlatFoot(NamedTuple):
+    """Markers of one foot, and their heights [m] in the axes of its body, of which only differences are known."""
+
+    markers: tuple[int, ...]
+    height: Array
+
+
+def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Recording | None) -> tuple[FlatFoot, ...]:
+    """Return the feet of a person whose soles were flat in trials with force plates; the static trial has precedence.
+
+    Without plates nothing shows when a foot supports the body, and the marker set alone determines the foot.
+    """
+    if not any("ground_reaction_force" in recording.data for recording in recordings):
+        return ()
+    try:
+        feet = foot_bodies(model)
+    except ModelError:
+        return ()
+    result = []
+    for side, body in feet.items():
+        markers = tuple(i for i, marker in enumerate(model.markers) if marker.body == body)
+        if len(markers) < 2 or model.body(body).frame.orientation != (1.0, 0.0, 0.0, 0.0):
+            continue
+        stated = np.array([model.markers[i].position[2] for i in markers])
+        sources = [] if static is None else [(static, None)]
+        for recording, load in (*sources, *((recording, side) for recording in recordings)):
+            height = _heights(model, markers, recording, load)
+            if height is None:
+                continue
+            height = height - height.mean() + stated.mean()
+            if np.abs(height - stated).max() < MAX_CORRECTION:
+                result.append(FlatFoot(markers, height))
+                break
+    return tuple(result)
+
+
+def _heights(model: Model, markers: tuple[int, ...], recording: Recording, side: str | None) -> Array | None:
+    """Return the median heights [m] of markers at rest; with `side`, only while a plate carries that foot."""
+    column = match_markers([model.markers[i] for i in markers], recording.markers)
+    if min(column) < 0:
+        return None
+    at = recording.data["marker_position"].values[:, column]
+    speed = recording.rate * np.linalg.norm(np.gradient(at, axis=0), axis=-1) if len(at) > 1 else np.zeros(at.shape[:2])
+    flat = np.isfinite(at).all(axis=(1, 2)) & (speed < MAX_SPEED).all(axis=1)
+    if side is not None:
+        if "ground_reaction_force" not in recording.data or side not in recording.data["foot"].values:
+            return None
+        data = recording.data.sel(foot=side)
+        force = np.interp(
+            data["time"].values, data["analog_time"].values, np.nan_to_num(data["ground_reaction_force"].values[:, 2])
+        )
+        flat &= force > MIN_LOAD * max(force.max(), 1.0)
+    if flat.sum() < MIN_FRAMES:
+        return None
+    return np.asarray(np.median(at[flat][..., 2], axis=0))
