@@ -217,8 +217,10 @@ def solve_poses(
     outside = np.flatnonzero(problem.is_outside(q))
     if len(outside):
         part = np.ascontiguousarray(q[outside])
-        energy[outside], count[outside] = _minimize(problem.bounded, frames[outside], part, False)
+        energy[outside], bounded = _minimize(problem.bounded, frames[outside], part, False)
         q[outside] = part
+        # a search that ends at several limits may lack the last digits, but its pose is within them and near
+        count[outside] = np.where(bounded > 0, bounded, count[outside])
     return energy, count
 
 

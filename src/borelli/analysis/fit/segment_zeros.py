@@ -1,7 +1,8 @@
-"""Flat feet: the heights of foot markers above one another while the sole is flat on the ground.
+"""Zero of feet and pelvis from their own markers, whatever else of the body has markers.
 
-They determine the zero of ankle flexion and inversion, whatever else of the body has markers. The sole is flat in the
-static trial, and in walking while a plate carries the foot and its markers are at rest.
+While the sole is flat on the ground, the heights of foot markers above one another determine the zero of the ankle. The
+sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. The zero of
+the pelvis follows from the markers on its iliac spines, which are palpated; with one leg, also from their symmetry.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import match_markers
 from borelli.errors import ModelError
 from borelli.model.model import Model
+from borelli.model.people.partial import LEGS
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Recording
 
@@ -63,6 +65,25 @@ def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Record
                 result.append(FlatFoot(markers, height))
                 break
     return tuple(result)
+
+
+def pelvis_landmarks(model: Model) -> tuple[int, ...]:
+    """Return the markers on the pelvis of a person."""
+    return tuple(i for i, marker in enumerate(model.markers) if marker.body == "pelvis")
+
+
+def mirrored_landmarks(model: Model) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of markers on the pelvis that mirror each other in the marker set; () with both legs.
+
+    Two hips that mirror each other determine the rotation of the pelvis better.
+    """
+    if not any(joint.name in LEGS and joint.kind == "fixed" for joint in model.joints):
+        return ()
+    own = pelvis_landmarks(model)
+    at = {i: np.array(model.markers[i].position) for i in own}
+    return tuple(
+        (i, j) for i in own for j in own if at[i][1] < 0.0 and np.abs(at[i] - at[j] * (1.0, -1.0, 1.0)).max() < 1e-9
+    )
 
 
 def _heights(model: Model, markers: tuple[int, ...], recording: Recording, side: str | None) -> Array | None:
