@@ -26,6 +26,7 @@ from borelli.export.opensim_names import (
 )
 from borelli.files.atomic import atomic_path
 from borelli.model.kinematics import root_coordinates
+from borelli.model.people.partial import is_partial
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -48,10 +49,12 @@ TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), 
 
 def write_tables(energy: Energy, folder: Path) -> None:
     """Write each table as .mot or .sto, ground forces where they are known, and `marker_errors.csv`."""
+    partial = is_partial(energy.torques.motion.model)
     for table in _known_tables(energy):
         time, names, values = _table(energy, table)
         suffix, title = TABLES[table]
-        known = np.nan_to_num(values) if table == "ground_forces" else values
+        # a foot in the air has no center of pressure; the force on a foot of a partial body may be unknown
+        known = np.nan_to_num(values) if table == "ground_forces" and not partial else values
         write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
     data = energy.torques.motion.data
     if "marker_error" in data:

@@ -23,6 +23,7 @@ from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
 from borelli.files.memory import check_memory
 from borelli.model.model import Model
+from borelli.model.people.partial import is_partial
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.cleaning.filtering import step_cutoff
 from borelli.recording.recording import Note, Recording
@@ -100,6 +101,8 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     plates; and none where prediction fails, such as for a model without feet.
     """
     chosen, notes = choose_settings(motion.recording, settings)
+    if is_partial(motion.model):
+        chosen = replace(chosen, forces="plates" if chosen.forces == PLATES_AND_PREDICTED else None, filter="default")
     try:
         torques = run_inverse_dynamics(motion, chosen)
     except BorelliError as error:

@@ -196,7 +196,7 @@ def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, 
         speed = float(np.linalg.norm(belt))
         text = f"Treadmill belt: {speed:.2f} m/s, inferred from the velocity of loaded feet."
         notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
-    if totals.duration < totals.whole:
+    if totals.duration < totals.whole and not is_partial(torques.motion.model):
         text = (
             f"Work and cost are evaluated over {totals.duration:.2f} of {totals.whole:.2f} s, where the GRF is known."
         )

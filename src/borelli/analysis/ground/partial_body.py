@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,13 @@ from borelli.analysis.ground.predict_grf import find_ground
 from borelli.analysis.ground.required_wrench import required_wrench
 from borelli.analysis.ground.soles import FEET, POINTS
 from borelli.analysis.motion import root_columns
-from borelli.model.model import GROUND
+from borelli.model.model import GROUND, Model
 from borelli.model.people.partial import LEGS, subtree
 from borelli.numerics.runs import find_runs
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 Mask = NDArray[np.bool_]
 
@@ -59,7 +63,7 @@ def leave_out_unknown(torques: Torques, kinematics: BodyKinematics) -> Torques:
     data["grf_known"] = (("time",), np.zeros(len(known), bool), {"units": "1"})  # of the whole body
     if "grf_complete" in data:
         data["grf_complete"] = data["grf_known"]
-    return replace(torques, data=data, notes=(*_other_notes(torques.notes), _note(known)))
+    return replace(torques, data=data, notes=(*_other_notes(torques.notes), _note(model, known)))
 
 
 def known_feet(torques: Torques, kinematics: BodyKinematics) -> Mask:
@@ -75,7 +79,7 @@ def known_feet(torques: Torques, kinematics: BodyKinematics) -> Mask:
     if "ground_reaction_force" in torques.data:
         force = torques.data["ground_reaction_force"].sel(foot=list(FEET)).values[..., 2]
     carried = force > MIN_PLATE_FORCE
-    known = carried | ~contact
+    known = np.asarray(carried | ~contact)
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     for foot in range(len(FEET)):
         for start, stop in find_runs(contact[:, foot] | carried[:, foot]):
@@ -85,12 +89,11 @@ def known_feet(torques: Torques, kinematics: BodyKinematics) -> Mask:
     return known
 
 
-def _blank(data: object, names: Iterable[str], unknown: Mask) -> None:
+def _blank(data: Dataset, names: Iterable[str], unknown: Mask) -> None:
     """Set variables of a dataset to NaN where `unknown` (time, or time and a second dimension) is true."""
     for name in names:
-        variable = data[name]  # type: ignore[index]
-        mask = unknown.reshape(unknown.shape + (1,) * (variable.ndim - unknown.ndim))
-        data[name] = variable.copy(data=np.where(mask, np.nan, variable.values))  # type: ignore[index]
+        mask = unknown.reshape(unknown.shape + (1,) * (data[name].ndim - unknown.ndim))
+        data[name] = data[name].copy(data=np.where(mask, np.nan, data[name].values))
 
 
 def _other_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -98,11 +101,18 @@ def _other_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(note for note in notes if note.code not in ("grf_incomplete", "grf_predicted"))
 
 
-def _note(known: Mask) -> Note:
-    percent = [f"{name} leg {100.0 * float(one.mean()):.0f} %" for name, one in zip(FEET, known.T, strict=True)]
+def _note(model: Model, known: Mask) -> Note:
+    """Return a note on what is computed, and in how many frames."""
+    legs = [
+        f"{name} {100.0 * float(one.mean()):.0f} %"
+        for name, leg, one in zip(FEET, LEGS, known.T, strict=True)
+        if model.joint(leg).kind != "fixed"
+    ]
     text = (
-        "Parts of the body have no markers: leg moments are computed from the ground up, where a plate carries the "
-        f"foot or it is in the air ({', '.join(percent)} of frames). The residual, whole-body energy and predicted "
-        "forces are not available."
+        "Leg moments are computed from the ground up, where a plate carries the foot or it is in the air (frames: "
+        f"{', '.join(legs)})."
+        if legs
+        else "Moments are computed from the free ends of the limbs, without external loads."
     )
+    text += " The residual, whole-body energy and predicted forces are not available."
     return Note(text, "problem", "Put markers on the whole body.", code="partial_body")
