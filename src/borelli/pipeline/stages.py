@@ -137,8 +137,8 @@ def without_prediction(chosen: StageSettings, error: BorelliError) -> tuple[Stag
 
 
 def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
-    """Predict ground reaction forces that plates measured too; None without plates or if prediction fails."""
-    if not torques.on_plates:
+    """Predict ground reaction forces that plates measured too; None without plates, or if they cannot be predicted."""
+    if not torques.on_plates or is_partial(torques.motion.model):
         return None
     try:
         cutoff = torques.settings.get("cutoff_hz")
