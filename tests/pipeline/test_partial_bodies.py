@@ -140,3 +140,12 @@ def test_parts_of_recordings_agree_with_the_whole(trial, bodies):
         assert moments["ankle_flexion"] < MAX_MOMENT and angles["knee_flexion"] < MAX_ANGLE, (angles, moments)
         if bodies is not LEFT_LEG:
             assert max(angles.values()) < MAX_ANGLE, angles
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_a_recording_of_pelvis_and_legs_is_analyzed(tmp_path):
+    (found,) = analyze([shared("c3d/motionmonitor_metres/Gait_with_EMG.c3d")], tmp_path, AnalysisSettings())
+    assert found.summary["grf_source"] == "plates" and found.summary["residual_force_rms_n"] is None
+    assert any("from the ground up" in text for text in found.summary["warnings"])
+    assert 1.0 < found.summary["peak_torque_nm_per_kg"] < 3.0
