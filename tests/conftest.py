@@ -1,5 +1,9 @@
 """Fixtures for all tests, and the one place that skips tests whose data are not here."""
 
+import os
+import sys
+from importlib.util import find_spec
+
 import pytest
 
 from borelli.pipeline.analysis_settings import AnalysisSettings
@@ -22,6 +26,18 @@ def analyzed(walk, tmp_path_factory):
     folder = tmp_path_factory.mktemp("walk")
     walk.recording.to_netcdf(folder / "walk.nc")
     return analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
+
+
+@pytest.fixture(scope="session")
+def opensim_python() -> str:
+    """A Python that can import opensim."""
+    if chosen := os.environ.get("BORELLI_OPENSIM_PYTHON"):
+        return chosen
+    if find_spec("opensim") is None:
+        pytest.skip(
+            "opensim is not installed: `pip install opensim`, or set BORELLI_OPENSIM_PYTHON to a Python with it"
+        )
+    return sys.executable
 
 
 def pytest_collection_modifyitems(items):

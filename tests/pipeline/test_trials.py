@@ -156,7 +156,6 @@ Take = AnalysisSettings
 TRIALS = {
     # file, settings, limits of vertical force error and residual force [% of body weight], and texts of warnings
     "walking2": ("c3d/opensim_walking2/walking2.c3d", Take(), 10.0, 10.0, ("835 of 1249 frames", "44 % of frames")),
-    "meters": ("c3d/motionmonitor_metres/Gait_with_EMG.c3d", Take(), 8.0, 25.0, ("No markers are on", "41 % of")),
     "stairs": ("c3d/pycgm_movement/Movement_trial.c3d", Take(), 8.0, 10.0, ("74 % of frames", "87.8 kg")),
     "sprint": ("c3d/sprint_8plates/JA1Gait35.c3d", Take(mass=68.1), 45.0, 65.0, ("90 % of frames", "75.7 kg")),
     "y up": (
@@ -169,7 +168,7 @@ TRIALS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("trial", TRIALS)
 def test_trials_of_other_labs(trial, tmp_path):
-    """Missing samples, meters, raised plates, eight plates, y up: each analyzed with the right warnings."""
+    """Missing samples, raised plates, eight plates, y up: each analyzed with the right warnings."""
     name, settings, vertical, residual, warnings = TRIALS[trial]
     if trial == "y up":
         settings = replace(settings, forces=shared("opensim/rajagopal2016/walk/grf_walk.mot"))

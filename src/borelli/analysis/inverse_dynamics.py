@@ -17,6 +17,7 @@ from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
+from borelli.analysis.ground.partial_body import leave_out_unknown
 from borelli.analysis.ground.predict_grf import Ground, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion
@@ -25,6 +26,7 @@ from borelli.analysis.residual_reduction.masses import reduce_residuals
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
+from borelli.model.people.partial import is_partial
 from borelli.recording.recording import Note, Recording
 
 Forces = str | Recording | Loads | None
@@ -80,6 +82,10 @@ def inverse_dynamics(
     """
     ensure_compiled()
     name = option_value("inverse dynamics method", method, METHODS)
+    if name != METHODS[0] and is_partial(motion.model):
+        raise SettingsError(
+            f'method "{name}" simulates the whole body, but parts of it have no markers. Use "{METHODS[0]}".'
+        )
 
     def run(source: Forces) -> Torques:
         return _SOLVERS[name](
@@ -167,6 +173,12 @@ def torques_from_curves(
     `coverage` of the motion's frames, and `ground`, are those of the trial that the motion is a part of; by default
     they are found from the motion. Other arguments: `inverse_dynamics`.
     """
+    partial = is_partial(motion.model)
+    if partial and ((isinstance(forces, str) and forces != "plates") or residual is not None):
+        raise ModelError(
+            f"Model {motion.model.name!r}: Parts of the body have no markers, so that neither ground reaction forces "
+            "nor residuals follow from its motion. Use force plates, and put markers on the whole body."
+        )
     kinematics = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
     fills = forces == SOURCE
     loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet, ground)
@@ -184,7 +196,8 @@ def torques_from_curves(
         return reduce_residuals(motion, curves, loads, settings)
     if residual is not None:
         raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
-    return newton_euler_torques(motion, curves, loads, settings, kinematics, coverage)
+    torques = newton_euler_torques(motion, curves, loads, settings, kinematics, coverage)
+    return leave_out_unknown(torques, kinematics) if partial else torques
 
 
 def _loads(

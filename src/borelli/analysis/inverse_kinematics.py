@@ -5,6 +5,8 @@
 | `framewise` | each frame by itself, at the minimum of the marker energy: no lag at any rate |
 | `smoothed` | all frames at once, with a penalty on the fourth difference of every coordinate |
 | `marker_driven` | a forward simulation in which springs pull the body to its markers; lags behind them |
+
+The first two keep all coordinates within their joint limits; a note lists coordinates and frames at them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
     POSE_STIFFNESS,
+    limit_notes,
     make_ik_problem,
     motion_from_coordinates,
     solve_framewise,
@@ -39,7 +42,6 @@ def inverse_kinematics(
     weights: Mapping[str, float] | float = MARKER_STIFFNESS,
     pose_stiffness: Mapping[str, float] | float = POSE_STIFFNESS,
     rest: Mapping[str, float] | None = None,
-    hard_limits: bool = False,
     fixed: tuple[str, ...] = (),
     **options: Any,
 ) -> Motion:
@@ -53,7 +55,6 @@ def inverse_kinematics(
         pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m]: one for all coordinates but the
             root's, or by coordinate.
         rest: Rest pose by coordinate [rad or m]. Default: the model's default pose.
-        hard_limits: Whether joint limits are exact; else they are springs.
         fixed: Coordinates fixed at their rest pose.
         options: Further options of "marker_driven": `substeps`, `ground`, `softness`, `rest_torque`.
 
@@ -73,12 +74,12 @@ def inverse_kinematics(
     """
     ensure_compiled()
     name = option_value("inverse kinematics method", method, METHODS)
-    problem = make_ik_problem(model, recording, weights, pose_stiffness, rest, hard_limits, fixed)
+    problem = make_ik_problem(model, recording, weights, pose_stiffness, rest, fixed)
     _check_options(name, options)
     if name == "marker_driven":
         return marker_driven_ik(problem, recording, **options)
     q, notes = solve_framewise(problem) if name == "framewise" else smooth_markers(problem, recording)
-    return motion_from_coordinates(problem, q, recording, name, notes)
+    return motion_from_coordinates(problem, q, recording, name, (*notes, *limit_notes(problem, q)))
 
 
 def _check_options(method: str, options: Mapping[str, Any]) -> None:

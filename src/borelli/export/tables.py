@@ -1,6 +1,7 @@
 """Tables for OpenSim, spreadsheets and pandas: coordinates, moments, powers, ground reaction forces.
 
-Axes are OpenSim's (x forward, y up, z to the right) and angles are in degrees. Names are OpenSim's where it has one.
+Names, signs and axes are those of `model.osim` (see `opensim_names`): of a person x forward, y up, z to the right.
+Angles are in degrees.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy
-from borelli.analysis.motion import Motion
+from borelli.analysis.motion import Motion, to_model_axes
 from borelli.export.opensim_names import (
-    PELVIS,
-    TO_Y_UP,
     has_borelli_root,
-    opensim_name,
+    opensim_columns,
+    opensim_model,
     pelvis_coordinates,
     pelvis_forces,
 )
 from borelli.files.atomic import atomic_path
 from borelli.model.kinematics import root_coordinates
+from borelli.model.people.partial import is_partial
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -48,10 +49,12 @@ TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), 
 
 def write_tables(energy: Energy, folder: Path) -> None:
     """Write each table as .mot or .sto, ground forces where they are known, and `marker_errors.csv`."""
+    partial = is_partial(energy.torques.motion.model)
     for table in _known_tables(energy):
         time, names, values = _table(energy, table)
         suffix, title = TABLES[table]
-        known = np.nan_to_num(values) if table == "ground_forces" else values
+        # a foot in the air has no center of pressure; the force on a foot of a partial body may be unknown
+        known = np.nan_to_num(values) if table == "ground_forces" and not partial else values
         write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
     data = energy.torques.motion.data
     if "marker_error" in data:
@@ -88,56 +91,57 @@ def table_dataset(energy: Energy) -> Dataset:
 def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
     """Return times [s], names and values [deg or m] of all coordinates."""
     model = motion.model
-    values = motion.coordinates.copy()
-    rotational = [i for i, c in enumerate(model.coordinates) if c.rotational]
-    values[:, rotational] = np.degrees(values[:, rotational])
-    names = [opensim_name(c.name) for c in model.coordinates]
+    columns = opensim_columns(model)
+    values = motion.coordinates * columns.sign
     if has_borelli_root(model):
-        pelvis = pelvis_coordinates(motion)
-        pelvis[:, :3] = np.degrees(pelvis[:, :3])
-        names, values = [*PELVIS, *names[6:]], np.hstack([pelvis, values[:, 6:]])
-    return motion.data["time"].values, names, values
+        values = np.hstack([pelvis_coordinates(motion), values[:, 6:]])
+    return motion.data["time"].values, columns.names, np.where(columns.is_angle, np.degrees(values), values)
 
 
 def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
     """Return times [s], names and values [N m or N] of all generalized forces; those of the pelvis are the residual."""
     model, data = torques.motion.model, torques.data
-    names = [f"{opensim_name(c.name)}_{'moment' if c.rotational else 'force'}" for c in model.coordinates]
-    values = data["torque"].values
+    columns = opensim_columns(model)
+    kinds = ["moment" if is_angle else "force" for is_angle in columns.is_angle]
+    values = data["torque"].values * columns.sign
     if has_borelli_root(model):
         start = int(np.searchsorted(torques.motion.data["time"].values, data["time"].values[0] - 1e-9))
         frames = slice(start, start + len(values))
         pelvis = pelvis_forces(torques.motion, data["residual_force"].values, data["residual_moment"].values, frames)
-        own = [f"{name}_{'force' if name in PELVIS[3:] else 'moment'}" for name in PELVIS]
-        names, values = [*own, *names[6:]], np.hstack([pelvis, values[:, 6:]])
-    return data["time"].values, names, values
+        values = np.hstack([pelvis, values[:, 6:]])
+    return data["time"].values, [f"{name}_{kind}" for name, kind in zip(columns.names, kinds, strict=True)], values
 
 
 def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
     """Return times [s], names and values [W] of the joint powers and of the residual power at the root."""
     data = energy.data
-    root = set(root_coordinates(energy.torques.motion.model))
+    model = energy.torques.motion.model
+    root = set(root_coordinates(model))
     kept = [i for i, name in enumerate(map(str, data["coordinate"].values)) if name not in root]
-    names = [f"{opensim_name(str(data['coordinate'].values[i]))}_power" for i in kept]
+    names = [f"{opensim_columns(model).names[i]}_power" for i in kept]
     values = np.column_stack([data["joint_power"].values[:, kept], data["residual_power"].values])
     return data["time"].values, [*names, "residual_power"], values
 
 
 def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
-    """Return times [s], names and values of each foot's force [N], COP [m] and free moment [N m], y up."""
+    """Return times [s], names and values of each foot's force [N], COP [m] and free moment [N m]."""
     data = torques.data
+    rotation = to_model_axes(opensim_model(torques.motion.model)).T
     names, columns = [], []
     for foot in map(str, data["foot"].values):
-        side = {"right": "r", "left": "l"}.get(foot, foot)
         one = data.sel(foot=foot)
         force, point, moment = (
-            one[name].values @ TO_Y_UP.T for name in ("ground_reaction_force", "center_of_pressure", "free_moment")
+            one[name].values @ rotation for name in ("ground_reaction_force", "center_of_pressure", "free_moment")
         )
-        names += [f"ground_force_{side}_v{axis}" for axis in "xyz"]
-        names += [f"ground_force_{side}_p{axis}" for axis in "xyz"]
-        names += [f"ground_torque_{side}_{axis}" for axis in "xyz"]
+        names += [f"{prefix}{axis}" for prefix in foot_prefixes(foot) for axis in "xyz"]
         columns += [force, point, moment]
     return data["time"].values, names, np.hstack(columns)
+
+
+def foot_prefixes(foot: str) -> tuple[str, str, str]:
+    """Return the names, without their axis, of the columns of a foot's force, center of pressure and free moment."""
+    side = {"right": "r", "left": "l"}.get(foot, foot)
+    return f"ground_force_{side}_v", f"ground_force_{side}_p", f"ground_torque_{side}_"
 
 
 def write_table(

@@ -19,6 +19,7 @@ from borelli.errors import SettingsError, list_names
 from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
+from borelli.model.people.partial import is_partial
 from borelli.model.resize import scale_mass
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
@@ -190,8 +191,13 @@ def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, 
 
 
 def missing_marker_notes(motion: Motion) -> tuple[Note, ...]:
-    """Return a note if much of the body mass has no markers, on its segments or distal to them."""
+    """Return a note if much of the body mass has no markers, on its segments or distal to them.
+
+    Parts of a partial body have a note of the fit.
+    """
     model = motion.model
+    if is_partial(model):
+        return ()
     driven = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
     parents = {joint.child: joint.parent for joint in model.joints if not joint.closes_loop}
     for name in tuple(driven):

@@ -22,6 +22,7 @@ from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
+from borelli.export.opensim_files import OPENSIM_FILES, write_opensim_files
 from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import TABLE_FILES, write_tables
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 FIT_FILES = ("fit.nc", "model.toml")
 STAGE_FILES = {"ik": "motion.nc", "id": "torques.nc", "energy": "energy.nc"}
 """File of each stage after the fit."""
-TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, "report.html", "summary.json")
+TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, *OPENSIM_FILES, "report.html", "summary.json")
 """Files of each recording."""
 STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
 """Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
@@ -370,6 +371,7 @@ def _analyze_trial(
         "version": __version__, "code": result_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
+    unwritten = write_opensim_files(energy.torques, folder)
     if uncertainty is not None:
         write_uncertainty_tables(uncertainty, folder)
     write_report(
@@ -377,7 +379,7 @@ def _analyze_trial(
         provenance=provenance,
     )  # fmt: skip
     stages.runtime["report"] = perf_counter() - start
-    warnings = [*stages.damaged, *(warning.text for warning in report_warnings(energy))]
+    warnings = [*stages.damaged, *unwritten, *(warning.text for warning in report_warnings(energy))]
     if uncertainty is not None:
         warnings += [note.text for note in uncertainty.notes if note.kind == "problem"]
     summary = summarize(

@@ -25,7 +25,12 @@ from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_dynamics import torques_from_curves
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.kinematics.differentiation import bridge_gaps, differentiate
-from borelli.analysis.kinematics.framewise_ik import make_ik_problem, motion_from_coordinates, solve_framewise
+from borelli.analysis.kinematics.framewise_ik import (
+    limit_notes,
+    make_ik_problem,
+    motion_from_coordinates,
+    solve_framewise,
+)
 from borelli.analysis.motion import Motion, coordinate_labels
 from borelli.analysis.strides import find_strides, stride_labels, with_gait_events
 from borelli.export.stage_files import LONG_TRIAL, loads_dataset, read_stage, stage_attributes
@@ -241,6 +246,7 @@ def pose_block(trial: Recording, model: Model, block: Block, before: Array | Non
     recording = load_part(trial, ("marker_position",), block.start, block.stop)
     problem = make_ik_problem(model, recording)
     q, notes = solve_framewise(problem, before)
+    notes = (*notes, *limit_notes(problem, q, block.start))
     motion = motion_from_coordinates(problem, q, recording, IK_METHODS[0], notes)
     if orientation is not None:
         values = motion.data["body_orientation"].values

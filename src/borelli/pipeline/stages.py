@@ -24,6 +24,7 @@ from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, SettingsError
 from borelli.files.memory import check_memory
 from borelli.model.model import Model
+from borelli.model.people.partial import is_partial
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.cleaning.filtering import step_cutoff
 from borelli.recording.recording import Note, Recording
@@ -104,6 +105,8 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     """
     check_contact_body(motion.model, settings.contact)
     chosen, notes = choose_settings(motion.recording, settings)
+    if is_partial(motion.model):
+        chosen = replace(chosen, forces="plates" if chosen.forces == PLATES_AND_PREDICTED else None, filter="default")
     try:
         torques = run_inverse_dynamics(motion, chosen)
     except BorelliError as error:
@@ -145,8 +148,8 @@ def without_prediction(chosen: StageSettings, error: BorelliError) -> tuple[Stag
 
 
 def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
-    """Predict ground reaction forces that plates measured too; None without plates or if prediction fails."""
-    if not torques.on_plates:
+    """Predict ground reaction forces that plates measured too; None without plates, or if they cannot be predicted."""
+    if not torques.on_plates or is_partial(torques.motion.model):
         return None
     try:
         cutoff = torques.settings.get("cutoff_hz")

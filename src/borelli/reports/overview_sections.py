@@ -14,6 +14,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.motion import Motion
 from borelli.export.summary import grf_agreement
+from borelli.model.people.partial import is_partial
 from borelli.reports.html_parts import note_items, number_cells, settings_text, table
 from borelli.reports.report_warnings import MAX_MARKER_ERROR, all_notes, assumptions, report_warnings
 from borelli.reports.svg import Line, bar_plot, line_plot
@@ -56,14 +57,15 @@ def tiles(energy: Energy, predicted_grf: Dataset | None) -> str:
     values: list[tuple[str, str, str]] = []
     if "marker_error" in motion.data:
         values.append((f"{1e3 * motion.marker_rms:.1f}", "mm", "Marker error, RMS"))
-    if torques.grf_source != "none":
+    if torques.grf_source != "none" and not is_partial(motion.model):
         values.append((f"{100.0 * torques.residual_force_rms / weight:.1f}", "% BW", "Residual force, RMS"))
         values.append((f"{torques.residual_moment_rms:.1f}", "N m", "Residual moment, RMS"))
     feet = grf_agreement(energy, predicted_grf)
     if feet:
         rms = float(np.mean([foot.vertical_rms for foot in feet]))
         values.append((f"{rms:.1f}", "% BW", "Predicted vs. measured vertical GRF, RMS"))
-    values.append((f"{energy.summary['positive_work_j']:.0f}", "J", "Positive joint work"))
+    if not is_partial(motion.model):
+        values.append((f"{energy.summary['positive_work_j']:.0f}", "J", "Positive joint work"))
     cost = energy.summary.get("cost_of_transport_j_per_kg_m", float("nan"))
     if np.isfinite(cost):
         values.append((f"{cost:.2f}", "J/(kg m)", "Mechanical cost of transport"))

@@ -15,6 +15,7 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.motion import Motion
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
+from borelli.model.people.partial import is_partial
 from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section, uncertainty_section
 from borelli.reports.gait_curves import gait_curves
 from borelli.reports.gait_sections import gait_section, ground_section
@@ -75,15 +76,15 @@ def write_report(
     recording = motion.recording
     name = recording.name if recording is not None and recording.name else motion.model.name
     synthetic = recording is not None and recording.metadata.get("synthetic")
-    gait = gait_curves(energy)
+    gait, partial = gait_curves(energy), is_partial(motion.model)
     sections = [
         ("warnings", "Warnings", warning_section(energy)),
         ("source", "Input and settings", source_section(energy, provenance or {})),
         ("playback", "Motion", _excerpt_note(motion) + PLAYER),
         ("gait", "Angles, moments, powers", gait_section(gait, uncertainty)),
         ("ground", "Ground reaction forces", ground_section(energy, gait, predicted_grf, uncertainty)),
-        ("residuals", "Residuals", residual_section(energy, uncertainty)),
-        ("energy", "Energy", energy_section(energy, uncertainty)),
+        ("residuals", "Residuals", "" if partial else residual_section(energy, uncertainty)),
+        ("energy", "Energy", "" if partial else energy_section(energy, uncertainty)),
         ("uncertainty", "Uncertainty", "" if uncertainty is None else uncertainty_section(energy, uncertainty)),
         ("markers", "Markers", marker_section(motion)),
         ("model", "Model", "" if fit is None else model_section(fit)),

@@ -8,6 +8,7 @@ import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
+from borelli.model.people.partial import is_partial
 from borelli.recording.recording import Note
 
 MAX_RESIDUAL_FORCE = 0.05
@@ -132,6 +133,8 @@ def _torque_warnings(energy: Energy) -> list[ReportWarning]:
 
 
 def _residual_warnings(energy: Energy) -> list[ReportWarning]:
+    if is_partial(energy.torques.motion.model):
+        return []
     if energy.torques.grf_source == "none":
         text = "No ground reaction force is available: the residuals contain it all, and leg torques are not valid."
         return [ReportWarning(text, "bad", "Use a recording with force plates.", "grf_unavailable")]

@@ -7,6 +7,8 @@ import pytest
 
 import borelli as bo
 from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.kinematics.framewise_ik import IkProblem, make_ik_problem, solve_poses
+from borelli.analysis.kinematics.trajectory_smoother import differentiate, rest_energy
 from borelli.analysis.motion import make_motion, match_markers, to_model_axes
 from borelli.model.kinematics import marker_positions, root_coordinates
 from borelli.model.model import Marker
@@ -117,12 +119,49 @@ def test_frames_without_markers_have_no_pose_and_a_note(human):
     assert any(note.code == "frames_without_pose" and "3 of 40" in note.text for note in motion.notes)
 
 
-def test_hard_limits_are_kept(human):
+def test_poses_stay_within_joint_limits(human):
+    """A knee bent the wrong way stays at its limit, which a note reports with the frames."""
     q = swing(human)
     knee = [c.name for c in human.coordinates].index("knee_flexion_r")
-    q[:, knee] = -0.4  # bent the wrong way
-    motion = inverse_kinematics(human, record(human, q), hard_limits=True)
+    q[10:20, knee] = -0.4
+    motion = inverse_kinematics(human, record(human, q))
     assert (motion.coordinates[:, knee] >= human.coordinates[knee].lower).all()
+    (note,) = (note for note in motion.notes if note.code == "coordinate_limits")
+    assert "knee_flexion_r at -10 degrees (frames 10 to 19)" in note.text and note.kind == "problem"
+
+
+def test_limits_change_no_bit_of_poses_within_them(human, monkeypatch):
+    """Where the search ends within all limits, poses are those of a search that has none as bounds."""
+    q = swing(human)
+    knee = [c.name for c in human.coordinates].index("knee_flexion_r")
+    q[10:20, knee] = -0.4
+    recording = record(human, q)
+    bounded = inverse_kinematics(human, recording).coordinates
+    monkeypatch.setattr(IkProblem, "is_outside", lambda self, q: np.zeros(len(q), bool))
+    plain = inverse_kinematics(human, recording).coordinates
+    low, high = np.array([(c.lower, c.upper) for c in human.coordinates]).T
+    inside = ((plain >= low) & (plain <= high)).all(axis=1)
+    assert inside.sum() > 10 and (bounded[inside] == plain[inside]).all()
+    assert (plain[10:20, knee] < low[knee]).all()
+
+
+def test_poses_at_limits_satisfy_the_karush_kuhn_tucker_conditions(human):
+    """Random poses beyond many limits: free variables have no gradient, those at a limit an outward one."""
+    rng = np.random.default_rng(5)
+    q = np.tile([c.default for c in human.coordinates], (12, 1))
+    q[:, 6:] += rng.uniform(-0.9, 0.9, q[:, 6:].shape)
+    problem = make_ik_problem(human, record(human, q))
+    found = q.copy()
+    _, count = solve_poses(problem, np.arange(len(q)), found, chained=False)
+    springs, x = problem.rest_springs, found[:, problem.tree.free]
+    assert (count > 0).all() and (x >= springs.lower).all() and (x <= springs.upper).all()
+    _, gradient, stiffness, _ = differentiate(problem, found)
+    gradient = gradient + rest_energy(problem, found)[1]
+    at_lower, at_upper = x == springs.lower, x == springs.upper
+    tiny = 1e-6 * np.abs(stiffness).max()
+    assert at_lower.sum() > 10 and at_upper.sum() > 10
+    assert np.abs(gradient[~at_lower & ~at_upper]).max() < tiny
+    assert (gradient[at_lower] > -tiny).all() and (gradient[at_upper] < tiny).all()
 
 
 def test_fixed_coordinates_stay_at_rest(human):

@@ -46,7 +46,6 @@ class Trial:
             "weights": {name: w for name, w in setup.marker_weights.items() if name in names},
             "pose_stiffness": {name: task.weight for name, task in tasks.items()},
             "rest": {name: task.value for name, task in tasks.items() if task.value is not None},
-            "hard_limits": True,
         }
 
     def solve(self):

@@ -166,7 +166,7 @@ def test_many_frames_are_smoothed_in_windows(job, monkeypatch):
     assert np.abs(np.diff(pieces - whole, n=2, axis=0)).max() < 2.0 * np.abs(np.diff(whole, n=2, axis=0)).max()
 
 
-def test_hard_limits_are_kept(job):
+def test_joint_limits_are_kept(job):
     model, truth = job
     bounded = tuple(
         replace(j, coordinates=tuple(replace(c, lower=-0.4, upper=0.1) for c in j.coordinates))
@@ -174,7 +174,7 @@ def test_hard_limits_are_kept(job):
     )  # fmt: skip
     model = replace(model, joints=bounded)
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
-    found = inverse_kinematics(model, recording, method="smoothed", hard_limits=True)
+    found = inverse_kinematics(model, recording, method="smoothed")
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
     assert found.coordinates[:, columns].min() == -0.4
     assert found.coordinates[:, columns].max() <= 0.1

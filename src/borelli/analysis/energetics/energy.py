@@ -24,6 +24,7 @@ from borelli.analysis.energetics.energy_balance import (
 from borelli.analysis.motion import AXES, to_model_axes
 from borelli.analysis.strides import Stride, find_strides, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
+from borelli.model.people.partial import is_partial
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import LAB, Note
 
@@ -34,6 +35,11 @@ MAX_BALANCE_ERROR = 5e-4
 """Fraction of the positive work by which the balance at the frames may err before times between them are used."""
 MAX_TIMES_PER_FRAME = 40
 """Times per frame that are then used at most; the error falls with their square."""
+WHOLE_BODY = (
+    "total_joint_power", "residual_power", "kinetic_energy", "potential_energy", "mechanical_energy", "center_of_mass",
+    "center_of_mass_velocity", "center_of_mass_power",
+)  # fmt: skip
+"""Variables that need all parts of the body."""
 MIN_DISTANCE = 0.5
 """[m] A body that moves less far over the ground has no cost of transport."""
 
@@ -190,7 +196,7 @@ def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, 
         speed = float(np.linalg.norm(belt))
         text = f"Treadmill belt: {speed:.2f} m/s, inferred from the velocity of loaded feet."
         notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
-    if totals.duration < totals.whole:
+    if totals.duration < totals.whole and not is_partial(torques.motion.model):
         text = (
             f"Work and cost are evaluated over {totals.duration:.2f} of {totals.whole:.2f} s, where the GRF is known."
         )
@@ -265,6 +271,11 @@ def _dataset(
         variables["center_of_mass_power"] = (("time", "foot"), power, watts)
         coords["foot"] = list(frames.loads.name)
         on_center = tuple(float(frames.integrate(edge(power, 0.0)).sum()) for edge in (np.maximum, np.minimum))
+    if is_partial(model):
+        for name in WHOLE_BODY:
+            if name in variables:
+                dims, values, attrs = variables[name]
+                variables[name] = (dims, np.full_like(values, np.nan), attrs)
     totals = Totals(
         positive, negative, integral, frames.change(center) - duration * belt, duration, whole,
         float(fine.integrate(fine.residual)), float(fine.integrate(np.abs(fine.residual))),

@@ -54,6 +54,8 @@ class FitDerivatives:
         return NOISE_ENERGY * result
 
 
+BOUND_STIFFNESS = 1e9
+"""[N m/rad or N/m] of a coordinate at a joint limit, which does not respond to parameters."""
 NOISE_ENERGY = MARKER_STIFFNESS * MARKER_SD**2
 """[J] Twice the energy of a marker spring stretched by its standard deviation: covariance is this times H^-1."""
 
@@ -76,15 +78,15 @@ def differentiate(
             continue
         problem, frames = group.problem, len(group.q)
         springs = problem.rest_springs
-        if uncertainty:
-            springs = springs._replace(limit_stiffness=np.full(len(springs.limit_stiffness), inf))
+        stiffness = inf if uncertainty else BOUND_STIFFNESS
+        springs = springs._replace(limit_stiffness=np.full(len(springs.limit_stiffness), stiffness))
         variables = len(problem.tree.free)
         response = np.empty((frames, variables, len(p)))
         compliance = np.empty((frames if uncertainty else 0, variables))
         room = SharedTuple(make_buffers(problem.tree, problem.points, springs, places))
         if not eliminate_poses(
-            room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, response,
-            compliance,
+            room, problem.rest, problem.target, problem.weight, _past_limits(problem, group.q), exact, gradient,
+            matrix, response, compliance,
         ):  # fmt: skip
             return None
         responses.append(response)
@@ -92,3 +94,12 @@ def differentiate(
     lower = np.tril(matrix)
     symmetric = lower + np.tril(lower, -1).T
     return FitDerivatives(gradient, symmetric, np.concatenate(responses), np.concatenate(compliances))
+
+
+def _past_limits(problem: IkProblem, q: Array) -> Array:
+    """Return poses with coordinates at a joint limit beyond it by rounding, where its stiffness acts."""
+    free, springs = problem.tree.free, problem.rest_springs
+    x, result = q[:, free], q.copy()
+    x = np.where(x <= springs.lower, np.nextafter(springs.lower, -inf), x)
+    result[:, free] = np.where(x >= springs.upper, np.nextafter(springs.upper, inf), x)
+    return result

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.fit.apply_fit import fitted_model
-from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set
+from borelli.analysis.fit.frame_selection import SET_MATCHED, choose_frames, choose_marker_set, rival_sets
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
+from borelli.analysis.fit.segment_zeros import find_flat_feet, mirrored_landmarks, pelvis_landmarks
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
 from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
+from borelli.model.people.partial import fix_unmarked_parts
 from borelli.model.resize import scale_mass
 from borelli.recording.recording import Note, Recording
 
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 FRAMES = 31
 """Frames that are fitted: more change the result little."""
 HELD_OUT = 30
+RIVAL_FRAMES = 11
+"""Frames to which marker sets are fitted for comparison."""
+MAX_RIVAL_ERROR = 0.9
+"""Ratio of marker errors below which another marker set replaces the best matching one."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,17 @@ def fit_model(
     if frames < 1 or held_out < 0:
         raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
     marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
-    parameters = make_parameters(marked, symmetric, keep or {})
+    marked, parts = fix_unmarked_parts(marked)
+    if parts and any(note.code == SET_MATCHED for note in notes):
+        marked, notes = _best_fitting_set(model, trials if static is None else (*trials, static))
+    if parts:
+        text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
+        notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
+    on_plates = any("ground_reaction_force" in trial.data for trial in trials)
+    parameters = make_parameters(
+        marked, symmetric, keep or {}, find_flat_feet(marked, trials, static),
+        pelvis_landmarks(marked) if parts or on_plates else (), mirrored_landmarks(marked),
+    )  # fmt: skip
     groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
     solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
@@ -149,3 +165,28 @@ def fit_model(
     notes = (*notes, *frame_notes, *uncertainty_notes(parameters, solution, data, static is not None))
     fitted = fitted_model(parameters, solution.p)
     return Fit(fitted, data, rms(train), rms(test), solution.iterations, notes, parameters, solution)
+
+
+def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
+    """Return a partial body with the marker set that has most of the labels, or another that fits clearly better.
+
+    A part of a set does not identify it by its labels alone: those of a leg may be on the skin or on wands.
+    """
+
+    def add(name: str) -> tuple[Model, tuple[Note, ...]]:
+        marked, notes = choose_marker_set(model, recordings, name)
+        return fix_unmarked_parts(marked)[0], notes
+
+    def error(marked: Model) -> float:
+        parameters = make_parameters(marked, True, {})
+        groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0)
+        return rms([marker_errors(group) for group in solve(parameters, groups).groups])
+
+    first, *others = rival_sets(model, recordings)
+    best = add(first)
+    least = MAX_RIVAL_ERROR * error(best[0]) if others else 0.0
+    for name in others:
+        other = add(name)
+        if (found := error(other[0])) < least:
+            least, best = found, other
+    return best

@@ -32,6 +32,10 @@ LONG_TRIAL = 10_000
 """Frames of a trial beyond which those that are posed are in windows."""
 WINDOWS, WINDOW_DURATION = 10, 3.0
 """Number of windows, and their duration [s]: two strides or more."""
+SET_MATCHED = "marker_set"
+"""Code of the note on a marker set that was identified."""
+MIN_RIVAL_FRACTION = 0.9
+"""Fraction of the labels of the set with the most of them that another set must have to be compared with it."""
 STANDING_SD = 0.05
 """[rad] Standard deviation of a static trial from the model's neutral pose: 3 degrees."""
 MAX_NEUTRAL_ANGLE = 0.6
@@ -40,15 +44,18 @@ MAX_STATIC_DRIFT = 0.02
 """[m] Standard deviation of a marker that a static trial allows."""
 
 
-def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
+def choose_marker_set(
+    model: Model, recordings: Sequence[Recording], first: str | None = None
+) -> tuple[Model, tuple[Note, ...]]:
     """Return the model with those markers that were recorded.
 
     They are its own or, if it has none, those of the best matching set; if no set matches, the landmarks of the labels.
+    `first` is the name of a set to use in place of the best matching one.
     """
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
     notes: list[Note] = []
     if not model.markers:
-        model, notes = _add_markers(model, recordings, labels)
+        model, notes = _add_markers(model, recordings, labels, first)
     matched: set[str] = set()
     recorded: set[str] = set()
     for recording in recordings:
@@ -76,9 +83,19 @@ def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Mo
     return replace(model, markers=tuple(m for m in model.markers if m.name in recorded)), tuple(notes)
 
 
-def _add_markers(model: Model, recordings: Sequence[Recording], labels: Sequence[str]) -> tuple[Model, list[Note]]:
+def rival_sets(model: Model, recordings: Sequence[Recording]) -> list[str]:
+    """Return the names of the marker sets that contain nearly as many of the labels as any, those with most first."""
+    labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
+    counts = {name: len({k for k in column if k >= 0}) for _, _, name, column in _match_sets(model, labels)}
+    most = max(counts.values())
+    return sorted((n for n in counts if counts[n] >= MIN_RIVAL_FRACTION * most), key=lambda name: -counts[name])
+
+
+def _add_markers(
+    model: Model, recordings: Sequence[Recording], labels: Sequence[str], first: str | None
+) -> tuple[Model, list[Note]]:
     """Return the model with the markers of the best matching set; if none matches, of the labels' landmarks."""
-    best = _add_best_set(model, labels)
+    best = _add_best_set(model, labels, first)
     if best is None:
         dressed, notes = dress_by_landmarks(model, recordings)
         return dressed, list(notes)
@@ -86,15 +103,12 @@ def _add_markers(model: Model, recordings: Sequence[Recording], labels: Sequence
     text = f"Marker set: {name}, identified from the labels"
     if borrowed:
         text += f"; from other sets: {list_names(borrowed)}"
-    return model, [Note(f"{text}.", "inferred", "add_marker_set", code="marker_set")]
+    return model, [Note(f"{text}.", "inferred", "add_marker_set", code=SET_MATCHED)]
 
 
-def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]] | None:
-    """Return the model with the best matching set, the set's name, and the labels found in other sets.
-
-    None if no set has most of the labels.
-    """
-    tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
+def _match_sets(model: Model, labels: Sequence[str]) -> list[tuple[float, tuple[Marker, ...], str, list[int]]]:
+    """Return score, markers, name, and column of each marker among the labels, of all marker sets, the best first."""
+    tried = []
     for name in list_marker_sets():
         try:
             markers = markers_from_set(model, name)
@@ -104,12 +118,20 @@ def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list
         count = len({k for k in column if k >= 0})
         # labels in common, as a fraction of all labels of both (Jaccard index)
         tried.append((count / (len(markers) + len(labels) - count), markers, name, column))
+    return sorted(tried, key=lambda one: -one[0])
+
+
+def _add_best_set(model: Model, labels: Sequence[str], first: str | None) -> tuple[Model, str, list[str]] | None:
+    """Return the model with the best matching set, the set's name, and the labels found in other sets.
+
+    None if no set has most of the labels.
+    """
+    tried = sorted(_match_sets(model, labels), key=lambda one: one[2] != first)
     if not tried:
         raise SettingsError(
             f"Model {model.name!r}: It has no markers, and not the bodies of any marker set "
             f"({list_names(list_marker_sets())}). Add markers of your own with add_marker_set."
         )
-    tried.sort(key=lambda one: -one[0])
     _, markers, name, column = tried[0]
     matched = {k for k in column if k >= 0}
     if len(matched) < MIN_NAMES or len(matched) < MIN_MATCHED_FRACTION * min(len(markers), len(labels)):

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
@@ -28,6 +29,10 @@ OFFSET_SD = 0.030
 """[m] of a marker offset about that of the marker set."""
 SYMMETRY_SD = 0.003
 """[m] of the difference between left and right."""
+LANDMARK_SD = 0.010
+"""[m] of a marker on a palpated bony landmark about its offset."""
+LANDMARK_SYMMETRY_SD = 0.005
+"""[m] of the difference between such markers left and right."""
 KEPT_SD = 1e-6
 """[m] of values that the user states."""
 
@@ -58,6 +63,12 @@ class FitParameters:
     """By index of the segment [m]."""
     kept_offsets: tuple[int, ...]
     """Indices of the markers whose offsets are known."""
+    flat_feet: tuple[FlatFoot, ...] = ()
+    """Feet whose markers have known heights above one another."""
+    landmarks: tuple[int, ...] = ()
+    """Indices of markers on bony landmarks of the root body, which determine its zero."""
+    mirrored_landmarks: tuple[tuple[int, int], ...] = ()
+    """Pairs of them that mirror each other."""
 
     @cached_property
     def start(self) -> Array:
@@ -90,16 +101,23 @@ class FitParameters:
         n, joints = len(self.start), len(self.joints)
         sd = np.full(n // 3, OFFSET_SD)
         sd[:joints] = JOINT_SD
+        sd[joints + np.array(self.landmarks, dtype=int)] = LANDMARK_SD
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
         mirror[self.lateral_axis] = -1.0
-        k = (MARKER_SD / SYMMETRY_SD) ** 2
-        for a, b in self.sides:
+        pairs = [(a, b, SYMMETRY_SD) for a, b in self.sides]
+        pairs += [(joints + a, joints + b, LANDMARK_SYMMETRY_SD) for a, b in self.mirrored_landmarks]
+        for a, b, spread in pairs:
+            k = (MARKER_SD / spread) ** 2
             for axis in range(3):
                 i, j = 3 * a + axis, 3 * b + axis
                 result[[i, j], [i, j]] += k
                 result[[i, j], [j, i]] -= k * mirror[axis]
+        for foot in self.flat_feet:
+            at = 3 * (joints + np.array(foot.markers)) + 2
+            count = len(at)
+            result[np.ix_(at, at)] += (MARKER_SD / HEIGHT_SD) ** 2 * (np.eye(count) - 1.0 / count)
         return result
 
     def prior(self, p: Array) -> tuple[float, Array, Array]:
@@ -165,8 +183,21 @@ class FitParameters:
         return np.concatenate([parent, owner]), np.array([*moved, *np.eye(len(owner), dtype=bool)], dtype=bool)
 
 
-def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> FitParameters:
-    """Return the parameters of a model with markers; `keep` as in `fit_model`."""
+def make_parameters(
+    model: Model,
+    symmetric: bool,
+    keep: Mapping[str, float | Sequence[float]],
+    flat_feet: tuple[FlatFoot, ...] = (),
+    landmarks: tuple[int, ...] = (),
+    mirrored_landmarks: tuple[tuple[int, int], ...] = (),
+) -> FitParameters:
+    """Return the parameters of a model with markers; `keep` as in `fit_model`, the rest as in `FitParameters`."""
+    positions = {i: z for foot in flat_feet for i, z in zip(foot.markers, foot.height, strict=True)}
+    raised = (
+        replace(m, position=(*m.position[:2], float(positions[i]))) if i in positions else m
+        for i, m in enumerate(model.markers)
+    )
+    model = replace(model, markers=tuple(raised))
     joints = tuple(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )
@@ -192,7 +223,10 @@ def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Se
     markers = tuple(
         replace(marker, position=offsets[i]) if i in offsets else marker for i, marker in enumerate(model.markers)
     )
-    return replace(plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets))
+    return replace(
+        plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets),
+        flat_feet=flat_feet, landmarks=landmarks, mirrored_landmarks=mirrored_landmarks,
+    )  # fmt: skip
 
 
 def default_displacement(model: Model, joint: Joint) -> Array:

@@ -21,11 +21,12 @@ from borelli.analysis.motion import Motion, make_motion, marker_points, match_ma
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_search, solve_ik_frames
-from borelli.errors import BorelliError, SettingsError, unknown_name
+from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
+from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
 
@@ -34,7 +35,11 @@ MARKER_STIFFNESS = 1000.0
 POSE_STIFFNESS = 0.025
 """[N m/rad or N/m] to the rest pose: 1 rad off counts as much as a marker that is 5 mm off."""
 LIMIT_STIFFNESS = 10.0
-"""[N m/rad or N/m] beyond a joint limit."""
+"""[N m/rad or N/m] beyond a joint limit, in the search for poses; those that end there are solved within the limits."""
+AT_LIMIT = 1e-9
+"""Distance [rad or m] from a joint limit at which a coordinate is at it."""
+MAX_LISTED = 8
+"""Coordinates in a note, and spans of frames of each."""
 MAX_ITERATIONS = 100
 RIGID_FIT_TOLERANCE = 1e-3
 """Fraction by which the energy of the rigid body may exceed its minimum."""
@@ -68,6 +73,17 @@ class IkProblem:
         """Springs and work arrays shared with kernels: for one thread at a time."""
         return SharedTuple(make_ik_search(self.tree, self.points, self.rest_springs))
 
+    @cached_property
+    def bounded(self) -> IkProblem:
+        """The problem with joint limits that no pose can pass."""
+        springs = self.rest_springs
+        return replace(self, rest_springs=springs._replace(limit_stiffness=np.full(len(springs.lower), inf)))
+
+    def is_outside(self, q: Array) -> NDArray[np.bool_]:
+        """Return whether each pose of q (frames, coordinates) is beyond a joint limit."""
+        x = q[:, self.tree.free]
+        return np.asarray(((x < self.rest_springs.lower) | (x > self.rest_springs.upper)).any(axis=1))
+
     def select(self, frames: NDArray[Any] | slice) -> IkProblem:
         """Return the problem of some of its frames."""
         rest = self.rest if len(self.rest) == 1 else self.rest[frames]
@@ -99,7 +115,6 @@ def make_ik_problem(
     weights: Mapping[str, float] | float = MARKER_STIFFNESS,
     pose_stiffness: Mapping[str, float] | float = POSE_STIFFNESS,
     rest: Mapping[str, float] | None = None,
-    hard_limits: bool = False,
     fixed: tuple[str, ...] = (),
 ) -> IkProblem:
     """Return the inverse kinematics problem of a model and a recording; arguments as in `inverse_kinematics`."""
@@ -125,7 +140,7 @@ def make_ik_problem(
     visible = np.isfinite(x + y + z) & ((x != 0.0) | (y != 0.0) | (z != 0.0))
     measured[~visible] = 0.0
     tree = make_tree(model, fixed)
-    start, springs = _rest_springs(model, tree, pose_stiffness, rest or {}, hard_limits)
+    start, springs = _rest_springs(model, tree, pose_stiffness, rest or {})
     return IkProblem(
         model, tree, markers, marker_points(model, markers), np.ascontiguousarray(measured, dtype=float),
         visible * np.array([stiffness[marker.name] for marker in markers]), springs, start[tree.free][None], start,
@@ -133,7 +148,7 @@ def make_ik_problem(
 
 
 def _rest_springs(
-    model: Model, tree: Tree, pose_stiffness: Mapping[str, float] | float, rest: Mapping[str, float], hard: bool
+    model: Model, tree: Tree, pose_stiffness: Mapping[str, float] | float, rest: Mapping[str, float]
 ) -> tuple[Array, RestSprings]:
     """Return the rest pose (coordinates,) and the springs to it and at the joint limits."""
     coordinates = model.coordinates
@@ -147,10 +162,9 @@ def _rest_springs(
         pose_stiffness = {name: pose_stiffness for name in names if name not in root}
     stiffness = np.array([as_number(f"pose_stiffness: {name!r}", pose_stiffness.get(name, 0.0)) for name in names])
     free = tree.free
-    limit_stiffness = np.full(len(free), inf if hard else LIMIT_STIFFNESS)
     springs = RestSprings(
         stiffness[free], start[free].copy(), np.array([coordinates[i].lower for i in free]),
-        np.array([coordinates[i].upper for i in free]), limit_stiffness,
+        np.array([coordinates[i].upper for i in free]), np.full(len(free), LIMIT_STIFFNESS),
     )  # fmt: skip
     return start, springs
 
@@ -193,16 +207,54 @@ def solve_framewise(problem: IkProblem, before: Array | None = None) -> tuple[Ar
 def solve_poses(
     problem: IkProblem, frames: NDArray[np.int64], q: Array, *, chained: bool
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Minimize the energy of the poses q (frames, coordinates) of these frames in place.
+    """Minimize the energy of the poses q (frames, coordinates) of these frames, within joint limits, in place.
 
     With `chained`, each starts from the one before. Returns energies (frames,) [J] and iterations (frames,), negative
-    where not converged.
+    where not converged. Springs at the limits let the search pass them; only poses that end beyond a limit are solved
+    again with all limits as bounds, so that the limits take no time, and change nothing, where no pose is at them.
     """
+    energy, count = _minimize(problem, frames, q, chained)
+    outside = np.flatnonzero(problem.is_outside(q))
+    if len(outside):
+        part = np.ascontiguousarray(q[outside])
+        energy[outside], bounded = _minimize(problem.bounded, frames[outside], part, False)
+        q[outside] = part
+        # a search that ends at several limits may lack the last digits, but its pose is within them and near
+        count[outside] = np.where(bounded > 0, bounded, count[outside])
+    return energy, count
+
+
+def _minimize(
+    problem: IkProblem, frames: NDArray[np.int64], q: Array, chained: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """Minimize the energy of poses in place, as `solve_poses` does, with the limits of the problem."""
     check_array("coordinates", q, (len(frames), len(problem.tree.variable)))
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     some = problem.select(frames)
     solve_ik_frames(problem.search, some.rest, some.target, some.weight, q, MAX_ITERATIONS, chained, energy, count)
     return energy, count
+
+
+def limit_notes(problem: IkProblem, q: Array, first: int = 0) -> tuple[Note, ...]:
+    """Return a note on coordinates at a joint limit, with their frames; `first` is the number of the first frame."""
+    x, springs = q[:, problem.tree.free], problem.rest_springs
+    texts = []
+    for v, i in enumerate(problem.tree.free):
+        coordinate = problem.model.coordinates[i]
+        for limit, at in (
+            (springs.lower[v], x[:, v] <= springs.lower[v] + AT_LIMIT),
+            (springs.upper[v], x[:, v] >= springs.upper[v] - AT_LIMIT),
+        ):
+            spans = [f"{first + a} to {first + b - 1}" if b - a > 1 else str(first + a) for a, b in find_runs(at)]
+            if spans:
+                value = f"{np.degrees(limit):.0f} degrees" if coordinate.rotational else f"{limit:.3g} m"
+                texts.append(f"{coordinate.name} at {value} (frames {list_names(spans, MAX_LISTED)})")
+    if not texts:
+        return ()
+    more = f"; and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    text = f"The markers push coordinates against the limits of their range: {'; '.join(texts[:MAX_LISTED])}{more}."
+    action = "check the labels and the fit there, or change the range in the model"
+    return (Note(text, "problem", action, code="coordinate_limits"),)
 
 
 def _leave_local_minima(

@@ -112,7 +112,10 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     windows = _scale_windows(len(start))
     scale = choose_scale([System(replace(task, problem=task.problem.select(s)), start[s]) for s in windows])
     result = np.full_like(q, np.nan)
-    result[span] = minimize_in_windows(task, scale, start)
+    smooth = minimize_in_windows(task, scale, start)
+    if task.problem.is_outside(smooth).any():
+        smooth = minimize_in_windows(replace(task, problem=task.problem.bounded), scale, smooth)
+    result[span] = smooth
     sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
     text = f"Smoothing: marker noise {sd:.2g} mm along each axis; penalty scale {scale:.3g} by cross-validation."
     return result, (*notes, *more, Note(text, "inferred", code="smoothing"))
@@ -374,6 +377,8 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
     """
     free, springs = task.problem.tree.free, task.problem.rest_springs
     hard = ~np.isfinite(springs.limit_stiffness)
+    start = start.copy()
+    start[:, free[hard]] = np.clip(start[:, free[hard]], springs.lower[hard], springs.upper[hard])
     system, exact = System(task, start), False
     for _ in range(MAX_ITERATIONS):
         step = _newton_step(system, scale, exact)

@@ -171,7 +171,7 @@ def place_markers(
     with np.errstate(invalid="ignore"):
         mean = np.nanmean(np.where(np.isfinite(measured), measured, np.nan), axis=0, keepdims=True)
     still = static.with_data(static.data.isel(time=[0]).assign(marker_position=(("time", "marker", "axis"), mean)))
-    problem = make_ik_problem(model, still, weights, pose_stiffness, rest, hard_limits=True)
+    problem = make_ik_problem(model, still, weights, pose_stiffness, rest)
     q, _ = solve_framewise(problem)
     position, rotation = poses(model, q)
     index = {body.name: i for i, body in enumerate(model.bodies)}

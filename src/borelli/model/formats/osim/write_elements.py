@@ -145,6 +145,18 @@ def joint_element(joint: Joint, names: Names) -> Element:
     )
 
 
+def is_rotational(joint: Joint, coordinate: Coordinate) -> bool:
+    """Return whether OpenSim treats a written coordinate as an angle, and reads degrees for it.
+
+    A coordinate of a CustomJoint is one if it is itself the angle about an axis, or its negative.
+    """
+    if joint.kind != "coordinate":
+        return coordinate.rotational
+    own = [part.function for part in joint.motion[:3] if part.coordinate == coordinate.name]
+    lines = [f.coefficients[0] for f in own if len(f.coefficients) == 1 and not any(f.coefficients[0][2:])]
+    return any(len(line) > 1 and abs(line[1]) == 1.0 for line in lines)
+
+
 def free_joint(body: Body, names: Names) -> Element:
     """Return a free joint for a body without a joint, at the body's pose."""
     name = names.of("body", body.name)
