@@ -66,7 +66,7 @@ def candidate_places(preferred: str, part: str, without: tuple[str, ...] = ()) -
     return Places(*columns[:4], *map(np.array, columns[4:]))  # type: ignore[arg-type]
 
 
-_Row = tuple[str, str, str, str, Array, float, float]
+_Row = tuple[str, str, str, str, Array, float]
 
 
 @cache
@@ -92,7 +92,7 @@ def _set_rows(name: str) -> list[_Row]:
 
 def _row(landmark: str, one: AtlasLandmark, position: Array, frequency: float) -> _Row:
     cost = RARITY_DISTANCE**2 * float(np.log(1.0 / frequency))
-    return landmark, one.side, one.kind, one.body, position, float(np.linalg.norm(one.sd)), cost
+    return landmark, one.side, one.kind, one.body, position, cost
 
 
 def _set_row(marker: Marker, frequency: float) -> _Row:
@@ -115,16 +115,13 @@ def _set_row(marker: Marker, frequency: float) -> _Row:
 def mirror_indices(preferred: str, part: str, without: tuple[str, ...] = ()) -> NDArray[np.int64]:
     """Return the index of the mirror image of each candidate place; its own index if there is none."""
     places = candidate_places(preferred, part, without)
-    keys = [(body.removesuffix("_r").removesuffix("_l"), *np.round(at, 4)) for body, at in _keyed(places)]
+    bodies = [body.removesuffix("_r").removesuffix("_l") for body in places.body]
+    keys = [(body, *np.round(at, 4)) for body, at in zip(bodies, places.position, strict=True)]
     index = {(key, side): i for i, (key, side) in enumerate(zip(keys, places.side, strict=True))}
     other = {"left": "right", "right": "left", "middle": "middle"}
-    mirrored = [(body, x, -y + 0.0, z) for body, x, y, z in keys]
+    mirrored = [(body, x, -y, z) for body, x, y, z in keys]
     found = [index.get((key, other[side]), i) for i, (key, side) in enumerate(zip(mirrored, places.side, strict=True))]
     return np.array(found)
-
-
-def _keyed(places: Places) -> list[tuple[str, Array]]:
-    return [(body, position + 0.0) for body, position in zip(places.body, places.position, strict=True)]
 
 
 def _is_distinct(one: AtlasLandmark) -> bool:

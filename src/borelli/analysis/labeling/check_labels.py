@@ -150,7 +150,6 @@ def labeled_places(markers: Sequence[MarkerLandmark | None]) -> tuple[list[int],
         tuple(one.kind for one in atlas),
         tuple(one.body for one in atlas),
         np.array([one.position(model) for one in atlas]).reshape(-1, 3),
-        np.array([np.linalg.norm(one.sd) for one in atlas]),
         np.zeros(len(atlas)),
     )
     return [i for i, _ in found], places

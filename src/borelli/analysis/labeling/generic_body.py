@@ -52,8 +52,6 @@ class Places(NamedTuple):
     body: tuple[str, ...]
     position: Array
     """(places, 3) in the frames of the bodies [m]."""
-    sd: Array
-    """(places,) standard deviation of the position [m]."""
     cost: Array
     """(places,) squared distance [m^2] added to that of a point: rare landmarks cost more."""
 

@@ -113,7 +113,6 @@ class _Body:
             tuple(one.body for one in labels),
             np.array([one.position for one in labels]),
             np.zeros(len(labels)),
-            np.zeros(len(labels)),
         )
         frames = choose_upright_frames(tracks[:, first], FRAMES)
         chosen = tracks[frames][:, first]
