@@ -35,6 +35,7 @@ from borelli.analysis.ground.external_contact import (
 from borelli.analysis.ground.predict_grf import Ground, GroundReaction, PlateForces, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
+from borelli.model.transforms import vector
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.forces.plate_area import inside_plates
@@ -70,6 +71,7 @@ def torques_with_predicted_steps(
     are those of the trial that the motion is a part of; by default they are found from the motion. `contact` is the
     body on which other support is estimated.
     """
+    is_part = coverage is not None
     if coverage is None:
         alone = newton_euler_torques(motion, curves, plates, settings, moved)
         attrs = alone.data.attrs
@@ -92,7 +94,12 @@ def torques_with_predicted_steps(
         MIN_PLATE_FORCE / unit,
     )  # fmt: skip
     free = np.stack([_ramps(one, curves.rate) for one in off.T], axis=1)
-    loads = fill_loads(curves, moved, plates, free, feet, ground) if free.any() else plates
+    loads = plates
+    if free.any():
+        loads = fill_loads(curves, moved, plates, free, feet, ground)
+    elif is_part:  # loads of all parts of a trial have the same form
+        measured_only = np.zeros(plates.force.shape[:2])
+        loads = replace(plates, source=SOURCE, computed=measured_only, belt=vector(reaction.belt))
     torques = newton_euler_torques(motion, curves, loads, settings, moved, coverage)
     source = np.where(free > 0.0, "predicted", "plate")
     known = coverage.grf_complete | ~sustained_deficit(_deficit(torques) / weight, curves.time)
