@@ -152,10 +152,10 @@ def fit_model(
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
-    on_plates = any("ground_reaction_force" in trial.data for trial in trials)
+    mirrored = mirrored_landmarks(marked)
     parameters = make_parameters(
         marked, symmetric, keep or {}, find_flat_feet(marked, trials, static),
-        pelvis_landmarks(marked) if parts or on_plates else (), mirrored_landmarks(marked),
+        pelvis_landmarks(marked) if mirrored else (), mirrored,
     )  # fmt: skip
     groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
     solution = solve(parameters, groups)

@@ -1,8 +1,8 @@
 """Zero of feet and pelvis from their own markers, whatever else of the body has markers.
 
 While the sole is flat on the ground, the heights of foot markers above one another determine the zero of the ankle. The
-sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. The zero of
-the pelvis follows from the markers on its iliac spines, which are palpated; with one leg, also from their symmetry.
+sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. With one leg,
+the zero of the pelvis follows from the markers on its iliac spines, which are palpated, and from their symmetry.
 """
 
 from __future__ import annotations
