@@ -126,14 +126,14 @@ def test_a_run_is_complete_from_the_first_plate_to_the_last_flight():
 def test_plates_of_rajagopal2016_weigh_85_kg():
     """The plates' mean over whole steps is 85.0 kg, the model's mass 75.3 kg.
 
-    The model is not scaled and has ten of the markers: its pose is rough, which hardly affects the mass.
+    The model has ten of the markers: its pose is rough, which hardly affects the mass.
     """
     where = folder("rajagopal2016")
     recording = add_plates(
         read_recording(where / "walk" / "motion_capture_walk.trc"), read_recording(where / "walk" / "grf_walk.mot")
     )
     recording = clean(recording, cutoff=None)
-    motion = inverse_kinematics(read_model(where / "Rajagopal2016.osim"), recording)
+    motion = inverse_kinematics(fit_model(read_model(where / "Rajagopal2016.osim"), recording).model, recording)
     found = inverse_dynamics(motion, forces="plates")
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(85.0, abs=1.0)
     assert any(note.code == "plate_mass" and "75.3 kg" in note.text for note in found.notes)

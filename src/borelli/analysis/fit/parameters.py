@@ -29,10 +29,8 @@ OFFSET_SD = 0.030
 """[m] of a marker offset about that of the marker set."""
 SYMMETRY_SD = 0.003
 """[m] of the difference between left and right."""
-LANDMARK_SD = 0.010
-"""[m] of a marker on a palpated bony landmark about its offset."""
 LANDMARK_SYMMETRY_SD = 0.005
-"""[m] of the difference between such markers left and right."""
+"""[m] of the difference between markers on bony landmarks left and right."""
 KEPT_SD = 1e-6
 """[m] of values that the user states."""
 
@@ -65,10 +63,8 @@ class FitParameters:
     """Indices of the markers whose offsets are known."""
     flat_feet: tuple[FlatFoot, ...] = ()
     """Feet whose markers have known heights above one another."""
-    landmarks: tuple[int, ...] = ()
-    """Indices of markers on bony landmarks of the root body, which determine its zero."""
     mirrored_landmarks: tuple[tuple[int, int], ...] = ()
-    """Pairs of them that mirror each other."""
+    """Pairs of markers on bony landmarks that mirror each other."""
 
     @cached_property
     def start(self) -> Array:
@@ -101,7 +97,6 @@ class FitParameters:
         n, joints = len(self.start), len(self.joints)
         sd = np.full(n // 3, OFFSET_SD)
         sd[:joints] = JOINT_SD
-        sd[joints + np.array(self.landmarks, dtype=int)] = LANDMARK_SD
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
@@ -188,7 +183,6 @@ def make_parameters(
     symmetric: bool,
     keep: Mapping[str, float | Sequence[float]],
     flat_feet: tuple[FlatFoot, ...] = (),
-    landmarks: tuple[int, ...] = (),
     mirrored_landmarks: tuple[tuple[int, int], ...] = (),
 ) -> FitParameters:
     """Return the parameters of a model with markers; `keep` as in `fit_model`, the rest as in `FitParameters`."""
@@ -225,7 +219,7 @@ def make_parameters(
     )
     return replace(
         plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets),
-        flat_feet=flat_feet, landmarks=landmarks, mirrored_landmarks=mirrored_landmarks,
+        flat_feet=flat_feet, mirrored_landmarks=mirrored_landmarks,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Zero of feet and pelvis from their own markers, whatever else of the body has markers.
 
 While the sole is flat on the ground, the heights of foot markers above one another determine the zero of the ankle. The
-sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. The zero of
-the pelvis follows from the markers on its iliac spines, which are palpated; with one leg, also from their symmetry.
+sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. With one
+leg, the rotation of the pelvis follows from the symmetry of the markers on its iliac spines.
 """
 
 from __future__ import annotations
@@ -63,11 +63,6 @@ def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Record
     return tuple(result)
 
 
-def pelvis_landmarks(model: Model) -> tuple[int, ...]:
-    """Return the markers on the pelvis of a person."""
-    return tuple(i for i, marker in enumerate(model.markers) if marker.body == "pelvis")
-
-
 def mirrored_landmarks(model: Model) -> tuple[tuple[int, int], ...]:
     """Return the pairs of markers on the pelvis that mirror each other in the marker set; () with both legs.
 
@@ -75,7 +70,7 @@ def mirrored_landmarks(model: Model) -> tuple[tuple[int, int], ...]:
     """
     if not any(joint.name in LEGS and joint.kind == "fixed" for joint in model.joints):
         return ()
-    own = pelvis_landmarks(model)
+    own = [i for i, marker in enumerate(model.markers) if marker.body == "pelvis"]
     at = {i: np.array(model.markers[i].position) for i in own}
     return tuple(
         (i, j) for i in own for j in own if at[i][1] < 0.0 and np.abs(at[i] - at[j] * (1.0, -1.0, 1.0)).max() < 1e-9
