@@ -46,6 +46,7 @@ def mutate_stage(content, rng, others):
     memory = io.BytesIO(content)
     with (
         suppress(RuntimeError, OSError),
+        np.errstate(all="ignore"),
         h5py.File(memory, "r+") as file,
     ):  # HDF5 gives up on what some changes made of it
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):

@@ -173,8 +173,13 @@ def _load(path: Path, group: str | None) -> Dataset:
 
 
 def _open(path: Path, group: str) -> Dataset:
+    import h5py
     import xarray
 
+    with h5py.File(path, "r") as file:
+        for name, array in file[group].items():
+            if isinstance(array, h5py.Dataset) and not _is_dimension_only(array):
+                _dimensions(file, name, array, named=True)
     # xarray would decode the units "s" of a time as timestamps
     return xarray.open_dataset(
         path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False, cache=False
@@ -196,8 +201,11 @@ def _variable(file: h5py.File, name: str, array: h5py.Dataset) -> tuple[tuple[st
     return _dimensions(file, name, array), values, attrs
 
 
-def _dimensions(file: h5py.File, name: str, array: h5py.Dataset) -> tuple[str, ...]:
-    """Return the names of an array's dimensions; those without a name are refused later, by the layout."""
+def _dimensions(file: h5py.File, name: str, array: h5py.Dataset, *, named: bool = False) -> tuple[str, ...]:
+    """Return the names of an array's dimensions; raise ValueError if two are the same or, if `named`, one has none.
+
+    Loaded arrays whose dimensions have no name are refused later, by the layout.
+    """
     scales = array.attrs.get("DIMENSION_LIST")
     if scales is not None:
         dims = tuple(str(file[scale[0]].name).rpartition("/")[2] for scale in scales)
@@ -206,6 +214,8 @@ def _dimensions(file: h5py.File, name: str, array: h5py.Dataset) -> tuple[str, .
         return dims
     if array.ndim == 1 and "CLASS" in array.attrs:
         return (name,)
+    if named and array.ndim:
+        raise ValueError(f"{name!r} has dimensions without a name")
     return tuple(f"{name}_{axis}" for axis in range(array.ndim))
 
 
