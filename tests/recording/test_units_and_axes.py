@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.landmarks import Landmark, identify_landmark, left_right_pairs
+from borelli.recording.landmarks import Landmark, identify_landmarks, left_right_pairs
 from borelli.recording.units_and_axes import UNITS, UP_CONFLICT, Conversion, infer_conversion, parse_axis, parse_unit
 from borelli.recording.up_axis import UpEvidence, contradicts, decide_up, up_evidence
 
@@ -205,12 +205,12 @@ def test_axes_are_read_in_any_case():
     ],
 )  # fmt: skip
 def test_labels_of_many_laboratories_are_understood(label, part, side):
-    assert identify_landmark(label) == Landmark(part, side)
+    assert identify_landmarks([label]) == [Landmark(part, side)]
 
 
 @pytest.mark.parametrize("label", ["*12", "PELO", "RKneeAngles", "RTRXO", "CentreOfMass", ""])
 def test_labels_that_are_not_landmarks_are_not_identified(label):
-    assert identify_landmark(label) is None
+    assert identify_landmarks([label]) == [None]
 
 
 def test_left_right_pairs_match_the_rest_of_the_name():

@@ -7,7 +7,6 @@ by the landmark atlas. Everything here rests on one interpretation of all labels
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from borelli.numerics.vectors import Array
 from borelli.recording.labels.conventions import MIDDLE
-from borelli.recording.labels.interpret import MAX_LABELS, LabelReading, interpret_labels
+from borelli.recording.labels.interpret import LabelReading, interpret_labels
 from borelli.recording.labels.spelling import SideSplit, normalize, split_sides
 from borelli.recording.labels.words import read_words
 
@@ -122,12 +121,6 @@ def _body(split: SideSplit, present: set[str]) -> Landmark | None:
         return None
     part = _PART.get(read_words(split.words))
     return Landmark(part, "" if split.side == MIDDLE else split.side) if part else None
-
-
-@lru_cache(maxsize=MAX_LABELS)
-def identify_landmark(label: str) -> Landmark | None:
-    """Return the landmark of a label that is read alone, without the others of its file; None if it is unknown."""
-    return identify_landmarks((label,))[0]
 
 
 def facing_direction(points: Array, labels: Sequence[str]) -> Array:

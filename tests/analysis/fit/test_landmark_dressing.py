@@ -37,7 +37,7 @@ def walk():
 def compare(recording, model, monkeypatch):
     """Return the fits with the recording's own set, and by landmarks."""
     own = fit_model(model, recording)
-    monkeypatch.setattr(frame_selection, "_add_best_set", lambda model, labels: None)
+    monkeypatch.setattr(frame_selection, "_add_best_set", lambda model, labels, first: None)
     return own, fit_model(model, recording)
 
 
