@@ -65,6 +65,25 @@ def test_file_changed_in_any_byte_is_refused(path):
             open_netcdf(path)
 
 
+def _without_dimensions(group):
+    del group["x"].attrs["DIMENSION_LIST"]
+
+
+def _with_one_dimension_twice(group):
+    scales = group["x"].attrs["DIMENSION_LIST"]
+    scales[1] = scales[0]
+    group["x"].attrs.create("DIMENSION_LIST", scales, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("edit", [_without_dimensions, _with_one_dimension_twice])
+def test_opened_variables_have_dimensions_of_different_names(path, edit):
+    assert open_netcdf(path).open("inner")["x"].dims == ("time", "name")
+    change(path, lambda file: edit(file["inner"]))
+    with pytest.raises(FileFormatError, match="variables and dimensions are inconsistent"):
+        open_netcdf(path).open("inner")
+
+
 def test_copy_has_no_old_checksum_and_a_damaged_file_is_not_copied(path, tmp_path):
     content = path.read_bytes()
     copy_content(path, tmp_path / "y.nc")
