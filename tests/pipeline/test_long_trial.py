@@ -208,7 +208,8 @@ def test_a_long_trial_has_all_files_but_those_of_the_first_stages(analyzed):
     names = {path.name for path in analyzed[0].folder.iterdir()}
     assert names == {
         "fit.nc", "model.toml", "energy.nc", "report.html", "summary.json", "coordinates.mot", "moments.sto",
-        "powers.sto", "ground_forces.mot", "marker_errors.csv", "borelli-results.jsonl",
+        "powers.sto", "ground_forces.mot", "marker_errors.csv", "model.osim", "external_loads.xml",
+        "borelli-results.jsonl",
     }  # fmt: skip
 
 

@@ -246,7 +246,8 @@ def _stepped(
     names = [name for name in ("grf_complete", "grf_known", "grf_source") if name in framewise.data]
     time = torques.data["time"]
     at = framewise.data[names].sel(time=time.values, method="nearest").assign_coords(time=time)
-    at = at.sel(foot=torques.data["foot"].values)  # without an external contact
+    if "foot" in at.dims:
+        at = at.sel(foot=torques.data["foot"].values)  # without an external contact
     data = torques.data.assign({name: at[name] for name in names})
     data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
     return replace(torques, data=data, notes=notes)
