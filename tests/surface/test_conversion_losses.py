@@ -11,6 +11,8 @@ import pytest
 from borelli.cli import main
 from borelli.commands.conversion_losses import conversion_losses, model_losses
 from borelli.errors import FileFormatError
+from borelli.model.formats.mjcf.includes import load
+from borelli.model.formats.parsing import unread_notes
 from borelli.model.io import read_model, write_model
 from borelli.model.people.human import human
 from borelli.recording.io import write_recording
@@ -86,6 +88,114 @@ def test_joints_that_are_not_supported_are_refused_by_name(tmp_path):
         read_model(path)
 
 
+MJCF = """<mujoco model="m"><option timestep="0.001"><flag gravity="disable"/></option>
+  <default><geom friction="0.5"/></default>
+  <asset><texture name="sky" builtin="flat"/><mesh name="spare" file="spare.stl"/></asset>
+  <gizmo name="top"/><novelties><novelty name="inner"/></novelties>
+  <worldbody><light name="lamp"/><geom name="floor" type="plane" size="1 1 1"/>
+    <body name="a"><joint name="hip"/><geom name="ball" size="0.1"/><camera name="eye"/><gadget/>
+      <frame><widget name="in_frame"/></frame><site name="s1"/></body></worldbody>
+  <actuator><motor name="drive" joint="hip"/><warp name="field"/></actuator>
+  <sensor><jointpos name="angle" joint="hip"/></sensor>
+  <contact><exclude name="none" body1="a" body2="world"/></contact>
+  <tendon><fixed name="cord"><joint joint="hip" coef="1"/></fixed></tendon>
+  <custom><numeric name="number" data="1"/></custom>
+  <keyframe><key name="bent" qpos="1"/></keyframe></mujoco>"""
+MJCF_LOST = (
+    "1 flag.", "1 mesh (spare)", "1 gizmo (top)", "1 novelty (inner)", "1 light (lamp)", "1 camera (eye)",
+    "1 gadget (a)", "1 widget (in_frame)", "1 motor actuator (drive)", "1 warp actuator (field)",
+    "1 jointpos sensor (angle)", "1 exclude contact (none)", "1 fixed tendon (cord)", "1 numeric (number)",
+    "1 key (bent)",
+)  # fmt: skip
+READ_OR_DRAWN = """
+body joint freejoint geom site inertial frame default compiler option mesh muscle general spatial weld connect worldbody
+asset actuator tendon equality keyframe mujoco sensor contact custom visual statistic size texture material headlight
+map quality rgba global scale
+"""
+"""Elements of MJCF that are read, contain others or change the picture only."""
+URDF = """<robot name="r"><material name="blue"/><gizmo name="top"/>
+  <link name="world"><collision name="wall"><geometry><box size="1 1 1"/></geometry></collision></link>
+  <link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/><novelty/></inertial>
+    <visual><geometry><mesh filename="a.dae"/></geometry></visual>
+    <collision><geometry><mesh filename="a.stl"/></geometry></collision>
+    <collision><origin xyz="0 0 1"/><geometry><sphere radius="0.1"/></geometry><widget/></collision></link>
+  <joint name="hip" type="revolute"><parent link="world"/><child link="a"/><axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1"/>
+    <dynamics damping="1"/></joint>
+  <transmission name="t"><actuator name="motor"/></transmission></robot>"""
+URDF_LOST = (
+    "1 gizmo (top)", "2 collision (wall, a.stl)", "1 novelty (a)", "1 visual (a.dae)", "1 widget (a)",
+    "1 dynamics (hip)", "1 transmission (t)",
+)  # fmt: skip
+ASF = """:version 1.10
+:name one
+:units
+  mass 1.0
+  length 0.45
+  angle deg
+  color blue
+:documentation
+  Free text.
+:root
+  order TX TY TZ RX RY RZ
+  axis XYZ
+  position 0 0 0
+  orientation 0 0 0
+  glow 3
+:bonedata
+  begin
+    id 1
+    name femur
+    direction 0 -1 0
+    length 30
+    axis 0 0 0 XYZ
+    bodymass 7
+  end
+:hierarchy
+  begin
+    root femur
+  end
+:skin
+  skin.obj
+"""
+ASF_LOST = ("1 color (units)", "1 glow (root)", "1 bodymass (femur)", "1 skin.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [("one.xml", MJCF, MJCF_LOST), ("one.urdf", URDF, URDF_LOST), ("one.asf", ASF, ASF_LOST)],
+)
+def test_elements_of_any_kind_that_are_not_read_are_listed_in_each_format(name, text, expected, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    model = read_model(path)
+    stated = write_model(model, tmp_path / "back.toml")
+    lost = [text for text in model_losses(model, tmp_path / "back.toml", stated) if text.startswith("Not read")]
+    for one in expected:
+        assert any(f"Not read: {one}" in text for text in lost), (one, lost)
+    assert len(lost) == len(expected), lost  # what is read, or only drawn, is not listed
+    assert all(text in model.notes for text in lost)  # as `info` prints them
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("own.toml", 'format = "borelli-model"\nversion = 2\nname = "m"\nbodies = []\ngizmo = 1\n'),
+        ("pagoda.txt", "head box 0.1 0.2 0.2 gizmo 3\n"),
+    ],
+)
+def test_formats_without_foreign_entries_refuse_them(name, text, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match="gizmo"):
+        read_model(path)
+
+
+def test_many_kinds_of_unread_elements_are_summed_up():
+    notes = list(unread_notes((f"kind{i}", f"name{i}") for i in range(100)))
+    assert len(notes) == 41 and notes[-1].startswith("Not read: 60 elements of 60 other kinds (kind40, kind41, ")
+
+
 def test_channels_are_compared_by_name_and_not_by_position(tmp_path):
     names = ["emg 1", "emg 2", "force", "trigger"]
     values = np.arange(40.0).reshape(10, 4)
@@ -121,3 +231,14 @@ def test_every_object_of_real_models_is_read_or_listed():
         section = text[text.find("<ForceSet") : text.find("</ForceSet>")]
         for kind in set(re.findall(r"<(\w+(?:Actuator|Force)) name=", section)):
             assert f" {kind} (" in notes, (path.name, kind)
+
+
+@pytest.mark.data
+def test_every_element_of_real_mujoco_models_is_read_or_listed():
+    """Elements in the text of each file, with its includes, are of kinds that are read, drawn, or listed."""
+    for name in ("leg/myolegs.xml", "hand/myohand.xml"):
+        path = shared(f"muscle_models/mjcf/myo_sim/{name}")
+        root, _ = load(path)
+        notes = " ".join(note for note in read_model(path).notes if note.startswith("Not read"))
+        for tag in {element.tag for element in root.walk()} - set(READ_OR_DRAWN.split()):
+            assert re.search(rf"\d {tag}\b", notes), (name, tag, notes)

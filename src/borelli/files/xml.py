@@ -47,15 +47,31 @@ class Element:
             yield element
             waiting.extend(reversed(element.children))
 
-    def unread(self, is_object: Callable[[Element], bool]) -> Iterator[Element]:
-        """Yield the outermost objects among the descendants of which a reader used nothing."""
-        waiting = list(reversed(self.children))
+    def unread(self, is_object: Callable[[Element], bool]) -> Iterator[tuple[Element, str]]:
+        """Yield the outermost objects among the descendants of which a reader used nothing, with their owner's name.
+
+        The owner is the nearest element around the object that has a name.
+        """
+        used = self._used()
+        waiting = [(child, self.attributes.get("name", "")) for child in reversed(self.children)]
         while waiting:
-            element = waiting.pop()
-            if is_object(element) and not any(one.was_read for one in element.walk()):
-                yield element
+            element, owner = waiting.pop()
+            if is_object(element) and id(element) not in used:
+                yield element, owner
             else:
-                waiting.extend(reversed(element.children))
+                owner = element.attributes.get("name", "") or owner
+                waiting.extend((child, owner) for child in reversed(element.children))
+
+    def _used(self) -> set[int]:
+        """Return the identities of the elements of which, or of a descendant of which, a reader used something."""
+        elements, parents = [self], [0]
+        for i, element in enumerate(elements):  # grows: parents come before their children
+            elements.extend(element.children)
+            parents.extend([i] * len(element.children))
+        used = [element.was_read for element in elements]
+        for i in range(len(elements) - 1, 0, -1):
+            used[parents[i]] |= used[i]
+        return {id(element) for element, is_used in zip(elements, used, strict=True) if is_used}
 
     def error(self, problem: str) -> FileFormatError:
         """Return an error that names this element's file and line."""

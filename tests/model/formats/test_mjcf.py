@@ -270,7 +270,7 @@ def test_muscle_parameters_in_all_notations(tmp_path, actuator, default) -> None
     assert muscle.wraps[0].side_point.name == "side"
     assert [s.kind for s in model.body("a").shapes] == ["sphere"]  # what is only wrapped over is no shape
     assert (muscle.wraps[0].first, muscle.wraps[0].last) == (0, 1)
-    assert "1 tendon without muscle" in " ".join(model.notes)
+    assert "1 spatial tendon (unused)" in " ".join(model.notes)
 
 
 def test_inferred_muscle_parameters_are_noted(tmp_path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from borelli.errors import FileFormatError, SettingsError
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
-from borelli.model.formats.parsing import validate_file
+from borelli.model.formats.parsing import unread_notes, validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
@@ -93,6 +93,7 @@ def read_asf(path: str | Path, *, mass: float | None = None, units: float | None
         "Vertical axis: y, rotated to z.",
         f"Body mass: {total:.1f} kg, {'as specified' if mass is not None else 'inferred from stature'}; "
         f"segment masses from {source}.",
+        *unread_notes(asf.unread),
     )
     return validate_file(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)), path)
 

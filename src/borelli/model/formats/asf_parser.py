@@ -29,6 +29,13 @@ LENGTHS = (1.0, 0.01, 0.001, INCH, INCH / 0.45)
 STATURE = (1.2, 2.3)
 """Plausible extent [m] of an adult's skeleton in its default pose."""
 FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
+KEYS = {
+    "": ("version", "name", "units", "documentation", "root", "bonedata", "hierarchy"),
+    "units": ("mass", "length", "angle"),
+    "root": ("order", "axis", "position", "orientation"),
+    "bonedata": ("begin", "end", "id", "name", "direction", "length", "axis", "dof", "limits"),
+}
+"""Sections, and the entries of each, that are read or that only describe the file."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,8 @@ class AsfSkeleton:
     root_orientation: Vector
     bones: tuple[Bone, ...]
     parents: tuple[str, ...]
+    unread: tuple[tuple[str, str], ...] = ()
+    """Kind and owner of the entries that are not read."""
 
     def default_starts(self) -> Array:
         """Return the start of each bone in the default pose, relative to the root [file units]."""
@@ -132,15 +141,19 @@ class _Reader:
     bones: dict[str, Bone] = field(default_factory=dict)
     parent_of: dict[str, str] = field(default_factory=dict)
     key: str = ""
+    unread: list[tuple[str, str]] = field(default_factory=list)
 
     def add_line(self, text: str) -> None:
         if text.startswith(":"):
             self.section, _, rest = text[1:].partition(" ")
             self.section = self.section.lower()
+            self._note_unread("", self.section, "")
             if rest.strip():
                 self.settings[self.section] = rest.strip()
             return
         words = text.split()
+        if self.section in ("units", "root"):
+            self._note_unread(self.section, words[0].lower(), self.section)
         if self.section == "units":
             self.settings[words[0].lower()] = " ".join(words[1:])
         elif self.section == "root":
@@ -156,6 +169,8 @@ class _Reader:
             self.bone, self.key = {}, ""
         elif key == "end":
             bone = self._bone()
+            for entry in self.bone:
+                self._note_unread("bonedata", entry, bone.name)
             if bone.name in self.bones or bone.name == ROOT:
                 raise self._error(f"Bone {bone.name!r} is defined twice. Rename one.")
             if len(self.bones) >= MAX_BONES:
@@ -166,6 +181,10 @@ class _Reader:
         else:
             self.key = key
             self.bone[key] = words[1:]
+
+    def _note_unread(self, section: str, key: str, owner: str) -> None:
+        if key not in KEYS[section]:
+            self.unread.append((key, owner))
 
     def _bone(self) -> Bone:
         for key in ("name", "direction", "length", "axis"):
@@ -245,6 +264,7 @@ class _Reader:
             ),
             bones=tuple(self.bones[name] for name in order),
             parents=tuple(self.parent_of[name] for name in order),
+            unread=tuple(self.unread),
         )
 
     def _parents_first(self) -> list[str]:

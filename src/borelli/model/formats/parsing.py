@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from borelli.errors import ModelError
+from borelli.errors import ModelError, list_names
 from borelli.files.text import MAX_NUMBER
 from borelli.model.model import Model
 from borelli.model.validate import validate
+
+MAX_LISTED_NAMES = 40
+"""Names of elements in one note on what is not read, and notes on different kinds of them."""
 
 
 class LossNote(str):
     """Note of a model about content of its file that the model does not contain."""
 
     code = "not_read"
+
+
+def unread_notes(elements: Iterable[tuple[str, str]]) -> Iterator[LossNote]:
+    """Yield one note for each kind of element of which a reader used nothing.
+
+    Args:
+        elements: Kind and name of each element; "" without a name.
+    """
+    names: dict[str, list[str]] = {}
+    for kind, name in elements:
+        names.setdefault(kind, []).append(name)
+    kinds = list(names)
+    for kind in kinds[:MAX_LISTED_NAMES]:
+        listed = list_names([name for name in names[kind] if name], MAX_LISTED_NAMES)
+        yield LossNote(f"Not read: {len(names[kind])} {list_names([kind])}" + (f" ({listed})." if listed else "."))
+    if rest := kinds[MAX_LISTED_NAMES:]:
+        count = sum(len(names[kind]) for kind in rest)
+        yield LossNote(f"Not read: {count} elements of {len(rest)} other kinds ({list_names(rest, MAX_LISTED_NAMES)}).")
 
 
 def parse_numbers(words: Sequence[str], count: int) -> list[float] | None:

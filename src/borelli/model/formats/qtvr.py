@@ -19,12 +19,14 @@ from borelli.errors import FileFormatError
 from borelli.files.outside_paths import outside_notes
 from borelli.files.paths import as_path
 from borelli.files.text import read_text
-from borelli.model.formats.parsing import parse_numbers, validate_file
+from borelli.model.formats.parsing import parse_numbers, unread_notes, validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
 from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix, vector
 
 TABLES = ("dimMap.txt", "anchorMap.txt", "markMap.txt", "posMap.txt")
+UNROTATED = (1.0, 0.0, 0.0, 0.0)
+"""Quaternion of every segment in the tables of the program, which does not use it."""
 
 SEGMENTS = (
     "head", "neck", "upper_torso", "collar_r", "upper_arm_r", "forearm_r", "hand_r", "collar_l", "upper_arm_l",
@@ -73,7 +75,7 @@ def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str
     notes.append(
         "QtVR tables contain no joint limits and no standing pose: angles are unlimited, and the pose is assumed."
     )
-    bodies, halves = _bodies(dimensions)
+    bodies, halves = _bodies(dimensions, notes)
     joints = _joints(_anchors(anchors, halves, notes), anchors)
     segments = [_index(value, -1, len(SEGMENTS), "segment", marks, line) for line, (value,) in _rows(marks, 1)]
     points = _rows(offsets, 3)
@@ -126,11 +128,11 @@ def _index(value: float, lowest: int, count: int, name: str, path: Path, line: i
     return int(value)
 
 
-def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
+def _bodies(path: Path, notes: list[str]) -> tuple[list[Body], list[Array]]:
     rows = _rows(path, 8)
     if len(rows) != len(SEGMENTS):
         raise FileFormatError(path, f"The table has {len(rows)} segments. Expected {len(SEGMENTS)}.")
-    bodies, halves = [], []
+    bodies, halves, rotated = [], [], []
     for name, (line, (kind, *extents)) in zip(SEGMENTS, rows, strict=True):
         half = np.array(extents[:3]) / 2.0
         if half.min() <= 1e-30:  # smaller extents have no volume
@@ -146,6 +148,9 @@ def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
                 shape = Shape("capsule", (float(half[0]), float(half[2] - half[0])))
         bodies.append(body_from_shapes(name, [shape]))
         halves.append(half)
+        if tuple(extents[3:]) != UNROTATED:
+            rotated.append(("orientation", name))
+    notes.extend(unread_notes(rotated))
     return bodies, halves
 
 

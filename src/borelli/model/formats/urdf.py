@@ -1,13 +1,13 @@
 """Reader of robot models (URDF): links, joints, inertias, simple collision shapes and mimic joints.
 
 The frame of a link is that of its parent joint. The root link is fixed to the ground, or is the ground if it is called
-`world`. Meshes, transmissions, sensors and visual elements are ignored.
+`world`. The model's notes list every element that is not read, such as meshes, transmissions and sensors.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy as np
 from borelli.errors import FileFormatError, list_names, unknown_name
 from borelli.files.outside_paths import outside_notes
 from borelli.files.xml import Element, read_xml
-from borelli.model.formats.parsing import LossNote, parse_numbers, validate_file
+from borelli.model.formats.parsing import parse_numbers, unread_notes, validate_file
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
@@ -34,6 +34,8 @@ KINDS = {
     "floating": "free",
     "planar": "planar",
 }
+DISPLAY = ("material",)
+"""Elements that change how a robot is drawn, and nothing else."""
 SUFFIXES = {"free": ("tx", "ty", "tz", "rx", "ry", "rz"), "planar": ("x", "y", "turn")}
 SHAPES: dict[str, Callable[[Element], tuple[str, tuple[float, ...]]]] = {
     "box": lambda e: ("box", tuple(0.5 * size for size in _numbers(e, "size", 3))),
@@ -65,23 +67,33 @@ def read_urdf(path: str | Path) -> Model:
     joints = [_joint(element, links, world) for element in root.all("joint")]
     couplings = [coupling for element in root.all("joint") for coupling in _mimic(element)]
     children = {joint.child for joint in joints}
-    bodies = tuple(_body(name, link, notes) for name, link in links.items() if name != WORLD)
+    bodies = tuple(_body(name, link) for name, link in links.items() if name != WORLD)
     roots = [body.name for body in bodies if body.name not in children]
     joints += [Joint(f"{name}_to_ground", "fixed", GROUND, name) for name in roots]
     if roots:
         notes.append(f"The root link {list_names(roots)} is fixed to the ground. Use a floating joint to let it move.")
-    unread = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
-    if unread:
-        notes.append(LossNote(f"Elements not read: {list_names(unread)}."))
+    notes.extend(_left_out(root))
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     return with_default_frames(validate_file(model, path, sound_masses=False))
 
 
+def _left_out(root: Element) -> Iterator[str]:
+    """Yield a note for each kind of element of which the reader used nothing, whatever kind that is."""
+    unread = root.unread(lambda element: element.tag not in DISPLAY)
+    yield from unread_notes((element.tag, _described(element, owner)) for element, owner in unread)
+
+
+def _described(element: Element, owner: str) -> str:
+    """Return the file or the name of an element, or else the name of the link or joint that it belongs to."""
+    files = (one.attributes.get("filename", "") for one in element.walk())
+    return next(filter(None, files), "") or element.attributes.get("name", "") or owner
+
+
 def _links(root: Element) -> dict[str, Element]:
     links: dict[str, Element] = {}
     for link in root.all("link"):
-        name = link.attributes.get("name", "")
+        name = _text(link, "name")
         if name in links:
             raise link.error(f"Link {name[:60]!r} is defined twice. Give each link its own name.")
         links[name] = link
@@ -91,15 +103,14 @@ def _links(root: Element) -> dict[str, Element]:
 
 
 def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> Joint:
-    name = element.attributes.get("name", "")
+    name = _text(element, "name")
     urdf_type = element.attributes.get("type", "")
     if urdf_type not in KINDS:
         raise element.error(f"Joint {name!r}: {unknown_name('type', urdf_type, KINDS)}")
     kind = KINDS[urdf_type]
     ends = []
     for end in ("parent", "child"):
-        end_element = element.find(end)
-        link = "" if end_element is None else end_element.attributes.get("link", "")
+        link = _text(element.find(end), "link")
         if link not in links:
             raise element.error(f"Joint {name!r}: {unknown_name(f'{end} link', link, links)}")
         ends.append(world.get(link, link))
@@ -133,7 +144,7 @@ def _mimic(element: Element) -> list[Coupling]:
         return []
     factor, offset = (_numbers(mimic, key, 1, (d,))[0] for key, d in (("multiplier", 1.0), ("offset", 0.0)))
     name = element.attributes.get("name", "")
-    return [Coupling(f"{name}_mimics", name, mimic.attributes.get("joint", ""), linear(factor, offset))]
+    return [Coupling(f"{name}_mimics", name, _text(mimic, "joint"), linear(factor, offset))]
 
 
 def _plane(normal: Vector, element: Element) -> tuple[Vector, Vector]:
@@ -145,7 +156,7 @@ def _plane(normal: Vector, element: Element) -> tuple[Vector, Vector]:
     return vector(x / np.linalg.norm(x)), vector(np.cross(z, x) / np.linalg.norm(np.cross(z, x)))
 
 
-def _body(name: str, link: Element, notes: list[str]) -> Body:
+def _body(name: str, link: Element) -> Body:
     mass, center, inertia = 0.0, (0.0, 0.0, 0.0), np.zeros((3, 3))
     inertial = link.find("inertial")
     if inertial is not None:
@@ -163,8 +174,7 @@ def _body(name: str, link: Element, notes: list[str]) -> Body:
         geometry = collision.find("geometry")
         for geometry_element in geometry.children if geometry is not None else ():
             if geometry_element.tag not in SHAPES:
-                notes.append(LossNote(f"Collision shapes of kind {geometry_element.tag} are not read."))
-                continue
+                continue  # listed with everything that is not read
             kind, size = SHAPES[geometry_element.tag](geometry_element)
             frame, title = _frame(collision.find("origin")), collision.attributes.get("name", "")
             shapes.append(Shape(kind, size, frame, name=title))
@@ -183,7 +193,16 @@ def _frame(origin: Element | None) -> Frame:
     return Frame(vector(_numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))), orientation_from_matrix(rotation))
 
 
+def _text(element: Element | None, name: str) -> str:
+    """Return an attribute of an element; "" if either is missing."""
+    if element is None:
+        return ""
+    element.was_read = True
+    return element.attributes.get(name, "")
+
+
 def _numbers(element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+    element.was_read = True
     text = element.attributes.get(name)
     if text is None and default is not None:
         return default

@@ -78,6 +78,7 @@ class Tree:
     sites: dict[str, Marker] = field(default_factory=dict)
     namers: defaultdict[str, Namer] = field(default_factory=lambda: defaultdict(Namer))
     """Names in use, by kind of element."""
+    meshes_used: set[str] = field(default_factory=set)
     meshes_missing: set[str] = field(default_factory=set)
     lost_mass: list[str] = field(default_factory=list)
     """Bodies whose mass depends on missing meshes."""
@@ -210,6 +211,7 @@ def _add_body(tree: Tree, body: Body, parent: str, pose: Frame, own: _Own, eleme
 def _read_children(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
     """Read the content of a body element, or of a `frame` within it."""
     for child in element.children:
+        child.was_read = child.tag in ("frame", "body", "inertial", *_READERS)
         if child.tag == "frame":
             values = Values(child, child.attributes)
             frame = compose(context.frame, tree.settings.frame(values))
@@ -221,8 +223,6 @@ def _read_children(tree: Tree, element: Element, context: _Context, own: _Own) -
             own.stated = inertial(tree.settings, child).transformed(context.frame)
         elif child.tag in _READERS:
             _READERS[child.tag](tree, child, context, own)
-        else:
-            tree.settings.unused[child.tag] += 1
 
 
 def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
@@ -235,11 +235,13 @@ def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> No
     if context.body != GROUND:
         tree.contact_masks.append((context.body, geom.masks))
     if geom.mesh:
+        tree.meshes_used.add(geom.mesh)
+    if geom.mesh and geom.shape is None:
         tree.meshes_missing.add(geom.mesh)
     elif geom.shape is None:
-        tree.settings.unused[f"geom of type {geom.kind}"] += 1
+        tree.settings.leave_out(element, f"geom of type {geom.kind}")
     elif geom.kind == "plane" and context.body != GROUND:
-        tree.settings.unused["plane fixed to a body"] += 1
+        tree.settings.leave_out(element, "plane fixed to a body")
 
 
 def _read_site(tree: Tree, element: Element, context: _Context, own: _Own) -> None:

@@ -6,7 +6,6 @@ missing attributes from its own class, or else from the `childclass` of its body
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, pi, sqrt
@@ -107,8 +106,8 @@ class Settings:
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
     main: str = "main"
     missing_files: list[str] = field(default_factory=list)
-    unused: Counter[str] = field(default_factory=Counter)
-    """Number of elements that are not read, by kind."""
+    unused: list[tuple[str, str]] = field(default_factory=list)
+    """Kind and name of elements that the reader left out for a reason that the kind states."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -127,6 +126,11 @@ class Settings:
         """Return an actuator of any kind, stated as a general one."""
         defaults = self._defaults(element, None, ACTUATOR)
         return Values(element, general_actuator(element.tag, element.attributes, defaults))
+
+    def leave_out(self, element: Element, kind: str) -> None:
+        """Record an element that is not read; the kind states why."""
+        element.was_read = True  # listed here, and not once more among the elements that nothing read
+        self.unused.append((kind, element.attributes.get("name", "")))
 
     def frame(self, values: Values) -> Frame:
         """Return the pose of an element."""
@@ -168,10 +172,14 @@ def read_settings(root: Element, missing_files: list[str]) -> Settings:
     """Return the settings of a file whose includes are expanded."""
     settings = Settings(missing_files=missing_files)
     for section in root.all("compiler"):
+        section.was_read = True
         _read_compiler(settings, section)
     for section in root.all("option"):
+        section.was_read = True
         settings.gravity = Values(section, section.attributes).vector("gravity", settings.gravity)
     for section in root.all("default"):
+        for element in section.walk():  # a default without an element to complete changes nothing
+            element.was_read = True
         _read_defaults(settings, section, None)
     return settings
 

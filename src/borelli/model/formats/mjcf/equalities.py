@@ -39,13 +39,13 @@ def read_equalities(root: Element, tree: Tree, model: Model) -> Equalities:
         for element in section.children:
             values = tree.settings.values(element, kind=f"equality {element.tag}")
             if not values.flag("active", True):
-                tree.settings.unused[f"inactive {element.tag} equality"] += 1
-            elif element.tag == "joint":
+                tree.settings.leave_out(element, f"inactive {element.tag} equality")
+                continue
+            element.was_read = element.tag in ("joint", "connect", "weld")
+            if element.tag == "joint":
                 _read_coupling(values, tree, offsets, couplings, fixed)
             elif element.tag in ("connect", "weld"):
                 loops.append(_loop(values, tree, poses_by_body))
-            else:
-                tree.settings.unused[f"{element.tag} equality"] += 1
     return Equalities(tuple(couplings), tuple(loops), tuple(fixed))
 
 

@@ -54,8 +54,7 @@ def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[s
     for section in root.all("asset"):
         for element in section.all("mesh"):
             values = settings.values(element)
-            file = values.text("file").replace("\\", "/")
-            name = values.text("name") or Path(file).stem
+            file, name = _mesh_file(values), mesh_name(values)
             uses[file] += bool(file)
             if uses[file] > MAX_USES:
                 problems[name] = f"{file}: More than {MAX_USES} meshes use this file"
@@ -65,6 +64,15 @@ def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[s
             except (BorelliError, OSError, ValueError, ArithmeticError) as error:
                 problems[name] = str(error)
     return meshes, problems
+
+
+def mesh_name(values: Values) -> str:
+    """Return the name of a mesh: its own, or that of its file."""
+    return values.text("name") or Path(_mesh_file(values)).stem
+
+
+def _mesh_file(values: Values) -> str:
+    return values.text("file").replace("\\", "/")
 
 
 def asset_paths(root: Element, settings: Settings) -> Iterator[tuple[str, str]]:
@@ -169,6 +177,7 @@ class Geom:
     masks: tuple[int, int]
     """contype and conaffinity: two geoms collide if contype of one shares a bit with conaffinity of the other."""
     mesh: str = ""
+    """Name of its mesh, read or not."""
 
 
 def read_geom(settings: Settings, element: Element, childclass: str | None, meshes: Mapping[str, Mesh]) -> Geom:
@@ -203,7 +212,7 @@ def _mesh_geom(settings: Settings, values: Values, mesh: Mesh, group: int, masks
     mass = values.number("mass", density * mesh.mass.mass)
     solid = mesh.mass.scaled(mass / max(mesh.mass.mass, MIN_VOLUME)).transformed(frame)
     shape = Shape("mesh", (), frame, density or 1000.0, _surface(values), any(masks), mesh.hull, name)
-    return Geom(name, "mesh", frame, shape, solid, group, masks)
+    return Geom(name, "mesh", frame, shape, solid, group, masks, values.text("mesh"))
 
 
 def _mass_without_shape(values: Values, kind: str, frame: Frame) -> MassProperties | None:

@@ -18,6 +18,7 @@ from borelli.errors import list_names, unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.bodies import Tree
 from borelli.model.formats.mjcf.defaults import MUSCLE_PARAMETERS, Values
+from borelli.model.formats.parsing import LossNote
 from borelli.model.kinematics import poses
 from borelli.model.model import GROUND, Model, Muscle, PathPoint, PathWrap, WrapObject
 from borelli.model.transforms import Array
@@ -57,27 +58,25 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
     """Return the muscles of a file whose bodies are those of `model`."""
     result = Muscles()
     tendons = {e.attributes.get("name", ""): e for section in root.all("tendon") for e in section.children}
-    used: set[str] = set()
     for section in root.all("actuator"):
         for element in section.children:
             values = tree.settings.actuator(element)
             tendon = values.text("tendon")
-            if values.text("gaintype") != "muscle" or not tendon:
-                kind = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
-                tree.settings.unused[kind] += 1
+            if values.text("gaintype") != "muscle":
+                continue  # listed with everything that is not read
+            if not tendon:
+                tree.settings.leave_out(element, "muscle without tendon")
                 continue
             if tendon not in tendons:
                 raise element.error(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
             if tendons[tendon].tag != "spatial":
-                tree.settings.unused["muscle on a tendon of joints"] += 1
+                tree.settings.leave_out(element, "muscle on a tendon of joints")
                 continue
             if len(result.muscles) >= MAX_MUSCLES:
                 raise element.error(f"The model has more than {MAX_MUSCLES} muscles.")
-            used.add(tendon)
+            element.was_read = tendons[tendon].was_read = True
             path = _path(tendons[tendon], tree, result)
             result.muscles.append(_muscle(values, path, tree, model, result))
-    for _ in tendons.keys() - used:
-        tree.settings.unused["tendon without muscle"] += 1
     return result
 
 
@@ -87,6 +86,7 @@ def _path(element: Element, tree: Tree, result: Muscles) -> _Path:
     sites = tree.sites
     for part in element.children:
         values = Values(part, part.attributes)
+        part.was_read = part.tag in ("site", "geom", "pulley")
         if part.tag == "site":
             marker = _known(values, "site", sites)
             path.points.append(PathPoint(marker.body, marker.position, marker.name))
@@ -196,11 +196,14 @@ def notes(result: Muscles) -> list[str]:
             result.inferred_forces
         ),
         "The lengths in the file imply a negative tendon length; zero is used.": result.short_tendons,
-        "The pulleys of the tendon are ignored; its branches are in sequence.": result.branched,
     }
-    return [
+    found = [
         f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}: {text}" for text, names in sentences.items() if names
     ]
+    if result.branched:
+        ignored = "The pulleys of the tendon are ignored; its branches are in sequence."
+        found.append(LossNote(f"Muscle{'s' * (len(result.branched) > 1)} {list_names(result.branched, 5)}: {ignored}"))
+    return found
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:

@@ -7,7 +7,7 @@ Mesh files are optional.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import asin, atan2
 from pathlib import Path
@@ -21,18 +21,21 @@ from borelli.model.formats.mjcf import muscles as mjcf_muscles
 from borelli.model.formats.mjcf.bodies import FileJoint, Tree, read_tree
 from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, read_settings
 from borelli.model.formats.mjcf.equalities import apply_equalities, read_equalities
-from borelli.model.formats.mjcf.geoms import asset_paths, read_meshes
+from borelli.model.formats.mjcf.geoms import asset_paths, mesh_name, read_meshes
 from borelli.model.formats.mjcf.includes import load
-from borelli.model.formats.parsing import LossNote
+from borelli.model.formats.parsing import MAX_LISTED_NAMES, LossNote, unread_notes
 from borelli.model.inertia import scale_body
 from borelli.model.kinematics import coupled_coordinates, with_default_frames
 from borelli.model.model import Body, Coordinate, Model, Shape
 from borelli.model.transforms import orientation_matrix
 from borelli.model.validate import validate
 
-READ_SECTIONS = ("compiler", "option", "default", "worldbody", "tendon", "actuator", "equality", "keyframe")
-IGNORED_SECTIONS = ("visual", "statistic", "size", "asset", "custom")
-"""Sections that do not describe the model."""
+DISPLAY = ("visual", "statistic", "size", "texture", "material")
+"""Elements that change how a model is drawn and stored, and nothing else."""
+NAMED_BY_SECTION = ("actuator", "tendon", "equality", "sensor", "contact")
+"""Sections whose elements are named together with them: a motor is an actuator, a touch a sensor."""
+SECTIONS = (*NAMED_BY_SECTION, "worldbody", "asset", "keyframe", "custom", "deformable", "extension")
+"""Sections that only contain elements."""
 DEFAULT_POSE = "default"
 """Keyframe with the default pose in files written by borelli."""
 _SIZES = {"free": 7, "ball": 4}
@@ -55,6 +58,9 @@ def read_mjcf(path: str | Path, *, keyframe: str | int | None = None) -> Model:
     settings = read_settings(root, includes.missing)
     meshes, mesh_problems = read_meshes(root, settings, includes.main.parent)
     tree = read_tree(root, settings, meshes)
+    for section in root.all("asset"):
+        for element in section.all("mesh"):
+            element.was_read = mesh_name(settings.values(element)) in tree.meshes_used
     if not tree.bodies:
         lost = " (an included file is missing)" if includes.missing else ""
         raise FileFormatError(path, f"The model has no bodies{lost}. Pass the main file.")
@@ -125,6 +131,7 @@ def _keyframe(tree: Tree, names: list[str], keys: list[Element], keyframe: str |
     if str(keyframe) not in names and not (isinstance(keyframe, int) and 0 <= keyframe < len(keys)):
         raise ModelError(unknown_name("keyframe", str(keyframe), names))
     key = keys[names.index(str(keyframe)) if str(keyframe) in names else int(keyframe)]
+    key.was_read = True
     values = Values(key, key.attributes).numbers("qpos", 0) or ()
     count = sum(_SIZES.get(joint.kind, 1) for joint in tree.file_joints)
     if len(values) != count:
@@ -158,10 +165,6 @@ def _coordinates(joint: FileJoint, numbers: tuple[float, ...]) -> tuple[float, .
     return numbers[:-4] + cardan_angles(rotation)
 
 
-MAX_LISTED_NAMES = 40
-"""Names of meshes in a note on what is not read."""
-
-
 def cardan_angles(rotation: np.ndarray) -> tuple[float, float, float]:
     """Return the angles a, b, c [rad] of a rotation Rx(a) Ry(b) Rz(c), b from -pi/2 to pi/2."""
     b = asin(min(max(float(rotation[0, 2]), -1.0), 1.0))
@@ -174,7 +177,7 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
     notes: list[str] = []
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")
-        own = list_names(list(tree.meshes_missing), MAX_LISTED_NAMES)
+        own = list_names(sorted(tree.meshes_missing), MAX_LISTED_NAMES)
         text = f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape: {own}."
         notes.append(LossNote(text))
     moved = [name for name in tree.references if name not in dependent]
@@ -191,14 +194,19 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
         notes.append(f"The defaults of {len(dependent)} coupled coordinates are computed from their couplings.")
     if tree.passive:
         notes.append(LossNote(f"Passive joint properties are not read: {', '.join(sorted(tree.passive))}."))
-    for section in root.children:
-        if section.tag not in READ_SECTIONS and section.tag not in IGNORED_SECTIONS:
-            for element in section.children or [section]:
-                tree.settings.unused[element.tag if section.children else section.tag] += 1
     if keys:
         used = f"{DEFAULT_POSE!r} is the default pose" if DEFAULT_POSE in keys else "none is used"
         notes.append(f"Keyframes: {', '.join(keys[:8])}; {used}. Override with read_mjcf(..., keyframe=...).")
-    if tree.settings.unused:
-        left = ", ".join(f"{count} {kind}" for kind, count in sorted(tree.settings.unused.items()))
-        notes.append(LossNote(f"Not read: {left}."))
-    return notes
+    return [*notes, *unread_notes((*tree.settings.unused, *_left_out(root)))]
+
+
+def _left_out(root: Element) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of each element of which the reader used nothing, whatever kind that is."""
+    for section in root.children:
+        if section.tag in DISPLAY:
+            continue
+        if not (section.was_read or section.children or section.tag in SECTIONS):
+            yield section.tag, section.attributes.get("name", "")
+        for element, owner in section.unread(lambda element: element.tag not in DISPLAY):
+            kind = f"{element.tag} {section.tag}" if section.tag in NAMED_BY_SECTION else element.tag
+            yield kind, element.attributes.get("name") or element.attributes.get("file") or owner

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, list_names
+from borelli.errors import FileFormatError, ModelError
 from borelli.files.outside_paths import outside_notes
 from borelli.files.xml import Element
 from borelli.model.formats.osim.frames import (
@@ -27,7 +27,7 @@ from borelli.model.formats.osim.joints import JointReader, read_constraints
 from borelli.model.formats.osim.muscles import MuscleReader
 from borelli.model.formats.osim.properties import Item, load
 from borelli.model.formats.osim.spanning_tree import make_tree
-from borelli.model.formats.parsing import LossNote, Namer
+from borelli.model.formats.parsing import LossNote, Namer, unread_notes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Marker, Model, PathPoint, Shape
 from borelli.model.transforms import Array, compose, vector
@@ -35,8 +35,6 @@ from borelli.model.validate import inertia_problem, validate
 
 GRAVITY = (0.0, -9.80665, 0.0)
 """OpenSim's default gravity [m/s^2]."""
-MAX_LISTED_NAMES = 40
-"""Names of objects in one note on what is not read."""
 CONTAINERS = ("Model", "Ground", "Joint", "GeometryPath", "SpatialTransform")
 """Classes that only contain others."""
 DISPLAY = (
@@ -174,12 +172,8 @@ def _is_muscle(item: Item) -> bool:
 
 def _left_out(model: Item) -> Iterator[str]:
     """Yield a note for each class of objects in the file of which the reader used nothing, whatever class that is."""
-    names: dict[str, list[str]] = {}
-    for element in model.element.unread(_is_object):
-        names.setdefault(element.tag, []).append(_described(Item(element)))
-    for kind, own in names.items():
-        listed = list_names([name for name in own if name], MAX_LISTED_NAMES)
-        yield LossNote(f"Not read: {len(own)} {kind}" + (f" ({listed})." if listed else "."))
+    unread = model.element.unread(_is_object)
+    yield from unread_notes((element.tag, _described(Item(element))) for element, _ in unread)
 
 
 def _is_object(element: Element) -> bool:
