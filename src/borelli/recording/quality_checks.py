@@ -21,15 +21,9 @@ from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plate_swaps, plate_contacts
 from borelli.recording.identify_marker_set import identify_marker_set, normalize_label
 from borelli.recording.labels.interpret import interpret_labels
+from borelli.recording.length_unit import UNITS, decide_unit
 from borelli.recording.recording import Recording
-from borelli.recording.units_and_axes import (
-    UNITS,
-    UP_CONFLICT,
-    Conversion,
-    infer_units,
-    measure_body_size,
-    to_file_axis,
-)
+from borelli.recording.units_and_axes import UNIT_CONFLICT, UP_CONFLICT, Conversion, to_file_axis
 from borelli.recording.up_axis import contradicts, up_evidence
 
 SEVERITIES = ("error", "warning", "note")
@@ -88,15 +82,20 @@ def check_prepared(recording: Recording) -> tuple[Issue, ...]:
 
 
 def _check_units(recording: Recording) -> Iterator[Issue]:
-    points = _sample(recording)
-    size, (low, high), what = measure_body_size(points, recording.markers)
-    if not size > 0.0 or low <= size <= high:
+    conflict = next((note for note in recording.notes if note.code == UNIT_CONFLICT), None)
+    if conflict is not None:
+        yield Issue("length_unit", conflict.text, "all markers", "found while reading", conflict.action, "error")
         return
     original = Conversion.from_attributes(recording.data.attrs, "m")
-    unit = infer_units(points / original.scale, recording.markers)
+    decision = decide_unit(_sample(recording) / original.scale, recording.markers, stated=original.units)
+    if not decision.evidence or decision.unit == original.units:
+        return
     text = f"Lengths are not in {original.units}, as assumed."
-    evidence = f"{what} would be {size:.4g} m" + (f"; {unit.evidence}" if unit.value else "")
-    action = f"--units {unit.value}" if unit.value else f"--units ({', '.join(UNITS)}, or meters per unit)"
+    evidence = decision.reason(original.units)
+    action = f"--units ({', '.join(UNITS)}, or meters per unit)"
+    if decision.unit:
+        evidence += f"; with {decision.unit}, {decision.reason(decision.unit)}"
+        action = f"--units {decision.unit}"
     yield Issue("length_unit", text, "all markers", evidence, action, "error")
 
 
@@ -344,7 +343,7 @@ def _check_model(recording: Recording, model: Model) -> Iterator[Issue]:
 
 def _reader_issues(recording: Recording) -> Iterator[Issue]:
     for note in recording.notes:
-        if note.kind == "problem" and note.code != UP_CONFLICT:
+        if note.kind == "problem" and note.code not in (UNIT_CONFLICT, UP_CONFLICT):
             yield Issue(note.code, note.text, recording.name, "found while reading", note.action)
 
 

@@ -1,15 +1,15 @@
 """Units and axes of a file, as stated or as inferred from the bodies in it; each decision is a note.
 
 The lab frame is right-handed, z up, in meters. The frame of a file is given by its unit of length, its vertical axis
-("up") and the axis that becomes x in the lab ("forward"). Unit and vertical axis are inferred where they are not
-stated: body parts lie at known fractions of stature (`landmarks.RELATIVE_HEIGHT`), so the slope of marker positions
-over those fractions is a vector that points up and is as long as the person.
+("up") and the axis that becomes x in the lab ("forward"). Unit and vertical axis are compared with the data, and
+inferred where they are not stated: body parts lie at known fractions of stature (`landmarks.RELATIVE_HEIGHT`), so the
+slope of marker positions over those fractions is a vector that points up and is as long as the person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypedDict
 
@@ -18,24 +18,16 @@ import numpy as np
 from borelli.errors import SettingsError, unknown_name
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
+from borelli.recording.length_unit import UNITS, BodyMotion, UnitDecision, decide_unit, unit_length
 from borelli.recording.recording import Note, Recording
-from borelli.recording.up_axis import UpEvidence, contradicts, decide_up, signed_axis, stature_vectors, up_evidence
+from borelli.recording.up_axis import UpEvidence, contradicts, decide_up, signed_axis, up_evidence
 
-UNITS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "in": 0.0254, "ft": 0.3048}
-"""Length [m] of each known unit."""
 _SPELLINGS = (("mil", "mm"), ("cen", "cm"), ("dec", "dm"), ("met", "m"), ("inc", "in"), ("fee", "ft"), ("foo", "ft"))
-STATURE_RANGE = (0.5, 2.6)
-"""Plausible statures [m], from a crouching child to a jumping tall adult."""
-TYPICAL_STATURE = 1.65
-"""Stature [m] near which most are."""
-MARKER_SPREAD_RANGE = (0.04, 2.5)
-"""Plausible median distances [m] of markers from their median, from a hand to two people."""
-STATURE_SD = 0.25
-"""Standard deviation of the logarithm of a stature, with children, and of bodies that are bent."""
-UNIT_COST = {"m": 0.0, "mm": 0.0, "cm": 0.0, "in": 3.0, "ft": 5.0, "dm": 5.0}
-"""Negative log likelihood of each unit of length in motion files: inches are rare."""
+UNIT_CONFLICT = "length_unit_conflict"
+"""Code of the note on a unit of length that the evidence contradicts or leaves uncertain."""
 UP_CONFLICT = "up_axis_conflict"
 """Code of the note on a vertical axis that the evidence contradicts."""
+UNIT_OVERRIDE = "--units mm (or m, cm, in)"
 MIN_TRAVEL_DISTANCE = 0.5
 """Horizontal displacement [m] below which the subject counts as stationary."""
 MAX_SAMPLED_FRAMES = 400
@@ -77,8 +69,7 @@ class Conversion:
         if abs(z @ x) > 0.5:
             text = f"forward: {ahead} is parallel to the vertical axis {upward}."
             raise SettingsError(f"{text} Choose one of the other two axes.")
-        length = UNITS[unit] if unit in UNITS else float(unit)
-        return cls(length, np.array([x, np.cross(z, x), z]), unit, upward, ahead)
+        return cls(unit_length(unit), np.array([x, np.cross(z, x), z]), unit, upward, ahead)
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[Any, Any], units: str = "mm", up: str = "+Z") -> Conversion:
@@ -145,6 +136,7 @@ def infer_conversion(
     forward: str | None = None,
     plate_corners: Array | None = None,
     plate_force: Array | None = None,
+    body_motion: Callable[[], BodyMotion | None] | None = None,
     default_units: str = "mm",
     default_up: str = "+Z",
 ) -> tuple[Conversion, tuple[Note, ...]]:
@@ -161,20 +153,26 @@ def infer_conversion(
             default nothing is rotated about the vertical.
         plate_corners: Corners of force plates in the file's unit, shape (plates, 4, 3).
         plate_force: Forces of plates [N] in the axes of the file, shape (samples, 3); of either sign.
+        body_motion: Motion of the body and total force of the plates; called where lengths leave two units possible.
         default_units: Usual unit of this format, used without evidence.
         default_up: Usual vertical axis of this format, used without evidence.
     """
     points = _sample(positions)
     labels = labels[: points.shape[1]]
-    unit, unit_notes = _choose_unit(stated_units, units, points, labels, default_units)
     corners = None if plate_corners is None else np.asarray(plate_corners, float)
     stated_axis = _stated_axis(stated_up)
     evidence = up_evidence(points, labels, stated=stated_axis, corners=corners, force=plate_force)
     upward, up_notes = _choose_up(stated_axis, up, evidence, default_up)
+
+    def decide(unit: str) -> UnitDecision:
+        return decide_unit(points, labels, stated=unit, corners=corners, motion=body_motion, up=_vector(upward))
+
+    unit, unit_notes = _choose_unit(stated_units, units, decide, default_units)
     result = Conversion.from_axes(unit, upward)
     direction = infer_forward(result.apply(points), labels)
     ahead = to_file_axis(direction.value, result)
-    notes = [*unit_notes, *up_notes]
+    # the decisions first, then what contradicts them
+    notes = [unit_notes[0], up_notes[0], *unit_notes[1:], *up_notes[1:]]
     if forward == "auto":
         result = Conversion.from_axes(unit, upward, ahead)
         decision = f"{result.forward} of the file becomes x" if ahead else "not changed"
@@ -208,44 +206,6 @@ def parse_unit(word: str | None) -> str | None:
     return next((name for start, name in _SPELLINGS if text.startswith(start)), None)
 
 
-def infer_units(points: Array, labels: Sequence[str]) -> Inference:
-    """Infer the unit in which the body has a plausible size; prefer meters and millimeters."""
-    size, (low, high), what = measure_body_size(points, labels)
-    if not size > 0.0:
-        return Inference("", "there are no points")
-    fitting = [name for name in ("m", "mm", "cm", "in", "ft", "dm") if low <= size * UNITS[name] <= high]
-    if not fitting:
-        return Inference("", f"{what} is {size:.4g} in the file, which is implausible in every known unit")
-    if (low, high) == STATURE_RANGE:
-        fitting.sort(key=lambda name: UNIT_COST[name] + stature_cost(size * UNITS[name]))
-    return Inference(fitting[0], f"{what} is {size:.4g} in the file, {size * UNITS[fitting[0]]:.2f} m")
-
-
-def stature_cost(stature: float) -> float:
-    """Return the negative log likelihood of a stature [m]."""
-    return float(0.5 * (np.log(stature / TYPICAL_STATURE) / STATURE_SD) ** 2)
-
-
-def measure_body_size(points: Array, labels: Sequence[str]) -> tuple[float, tuple[float, float], str]:
-    """Return the body size in the unit of the points, the plausible range [m], and a name of the size."""
-    if not points.size:
-        return 0.0, MARKER_SPREAD_RANGE, "nothing"
-    slopes = stature_vectors(points, labels)
-    if len(slopes):
-        stature = float(np.median(np.linalg.norm(slopes, axis=1)))
-        return stature, STATURE_RANGE, "the stature estimated from labeled markers"
-    named = [i for i, label in enumerate(labels) if not label.startswith("*")]
-    chosen = points[:, named] if named else points
-    is_visible = visible(chosen)
-    full = is_visible.sum(axis=1) >= 3
-    if not full.any():
-        return 0.0, MARKER_SPREAD_RANGE, "nothing"
-    part = np.where(is_visible[full][..., None], chosen[full], np.nan)
-    medians = np.nanmedian(part, axis=1, keepdims=True)
-    distances = np.linalg.norm(part - medians, axis=2)
-    return float(np.nanmedian(distances)), MARKER_SPREAD_RANGE, "the median distance of markers from their median"
-
-
 def infer_forward(lab_points: Array, labels: Sequence[str]) -> Inference:
     """Infer the horizontal lab axis along which the subject moves or, if stationary, faces."""
     if not lab_points.size:
@@ -277,27 +237,50 @@ def to_file_axis(lab_axis: str, conversion: Conversion) -> str:
 
 
 def _choose_unit(
-    stated: str | None, specified: str | None, points: Array, labels: Sequence[str], default: str
+    stated: str | None, specified: str | None, decide: Callable[[str], UnitDecision], default: str
 ) -> tuple[str, list[Note]]:
+    """Return the unit that the user or the file states, or else that of the data, with notes; `decide` takes a unit."""
     if specified:
         unit = _unit(specified)
-        return unit, [Note(f"Length unit: {unit}, as specified.", "stated", code="length_unit")]
-    inferred = infer_units(points, labels)
-    named = parse_unit(stated)
-    override = "--units mm (or m, cm, in)"
-    if named is None:
-        unknown = f" The stated unit {stated.strip()!r} is unknown." if stated and stated.strip() else ""
-        how = "inferred" if inferred.value else "the usual one, without evidence"
-        unit = inferred.value or default
-        text = f"Length unit: {unit}, {how} ({inferred.evidence}).{unknown}"
-        return unit, [Note(text, "inferred", override, code="length_unit")]
-    notes = [Note(f"Length unit: {named}, stated by the file.", "stated", code="length_unit")]
-    size, (low, high), what = measure_body_size(points, labels)
-    if size > 0.0 and not low <= size * UNITS[named] <= high:
-        text = f"The file states lengths in {named}, but then {what} is {size * UNITS[named]:.4g} m."
-        action = f"--units {inferred.value}" if inferred.value else override
-        notes.append(Note(text, "problem", action, code="length_unit"))
-    return named, notes
+        notes = [Note(f"Length unit: {unit}, as specified.", "stated", code="length_unit")]
+        return unit, notes + _unit_conflict(unit, f"{unit} is specified as the length unit", decide(unit))
+    if (named := parse_unit(stated)) is not None:
+        notes = [Note(f"Length unit: {named}, stated by the file.", "stated", code="length_unit")]
+        decision = decide(named)
+        if decision.unit == named and not decision.certain:
+            return named, [*notes, _uncertain_unit(decision)]
+        return named, notes + _unit_conflict(named, f"The file states lengths in {named}", decision)
+    decision = decide("")
+    if decision.unit and not decision.certain:
+        return decision.unit, [_uncertain_unit(decision)]
+    unknown = f" The stated unit {stated.strip()!r} is unknown." if stated and stated.strip() else ""
+    unit = decision.unit or default
+    sizes = f"{decision.reason(unit)}, which no known unit makes plausible"
+    evidence = decision.reason(unit) if decision.unit else sizes if decision.evidence else "there are no points"
+    how = "inferred" if decision.unit else "the usual one, without evidence"
+    text = f"Length unit: {unit}, {how} ({evidence}).{unknown}"
+    return unit, [Note(text, "inferred", UNIT_OVERRIDE, code="length_unit")]
+
+
+def _unit_conflict(unit: str, statement: str, decision: UnitDecision) -> list[Note]:
+    """Return a note if the data show another unit than the one in use, or sizes that no unit makes plausible."""
+    if decision.unit == unit or not decision.evidence:
+        return []
+    if not decision.unit:
+        objection = decision.objection(unit)
+        text = f"{statement}, but then {objection}."
+        return [Note(text, "problem", UNIT_OVERRIDE, code=UNIT_CONFLICT)] if objection else []
+    text = f"{statement}, but then {decision.reason(unit)}; with {decision.unit}, {decision.reason(decision.unit)}."
+    return [Note(text, "problem", f"--units {decision.unit}", code=UNIT_CONFLICT)]
+
+
+def _uncertain_unit(decision: UnitDecision) -> Note:
+    unit, other = decision.unit, decision.other
+    text = (
+        f"The length unit is uncertain: {unit}, with which {decision.reason(unit)}; or {other}, with which "
+        f"{decision.reason(other)}. {unit} is used."
+    )
+    return Note(text, "problem", f"--units {unit} or --units {other}", code=UNIT_CONFLICT)
 
 
 def _stated_axis(word: str | None) -> str:

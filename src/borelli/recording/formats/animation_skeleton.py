@@ -18,15 +18,9 @@ from borelli.model.model import Vector
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmarks, mean_position
+from borelli.recording.length_unit import STATURE, UNIT_COST
 from borelli.recording.recording import Note, make_dataset
-from borelli.recording.units_and_axes import (
-    UNIT_COST,
-    Conversion,
-    FrameOptions,
-    infer_conversion,
-    specified_options,
-    stature_cost,
-)
+from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion, specified_options
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -201,7 +195,7 @@ def _unit(links: Sequence[Link]) -> tuple[str, Note]:
     size = skeleton_stature(links)
     fitting = [name for name, length in UNITS.items() if STATURE_RANGE[0] <= size * length <= STATURE_RANGE[1]]
     if fitting:
-        name = min(fitting, key=lambda name: UNIT_COST.get(name, CMU_COST) + stature_cost(size * UNITS[name]))
+        name = min(fitting, key=lambda name: UNIT_COST.get(name, CMU_COST) + STATURE.cost(size * UNITS[name]))
         length = UNITS[name]
         shown = name if length != CMU_UNIT else f"{length:.5g} m (0.45 to the inch, as in CMU files)"
         evidence = f"the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"

@@ -29,6 +29,7 @@ from borelli.recording.formats.c3d.parameters import (
 )
 from borelli.recording.formats.c3d.samples import Analog, Samples
 from borelli.recording.formats.grf_columns import add_threshold
+from borelli.recording.length_unit import BodyMotion, pelvis_or_all
 from borelli.recording.recording import MIN_PLATE_FORCE, Event, Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import event_origin
 from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion
@@ -37,6 +38,8 @@ __all__ = ["looks_like_c3d", "read_c3d"]
 
 MAX_HEAD_BYTES = 65536 * BLOCK
 """Largest offset [bytes] of the samples; the parameters precede them."""
+MAX_MOTION_FRAMES = 4000
+"""Frames whose forces and accelerations are compared to infer the unit of length."""
 MAX_DOUBLE_BYTES = 64 * 1024 * 1024
 """Integer files with more bytes are kept in single precision."""
 Array = npt.NDArray[np.floating]
@@ -85,6 +88,7 @@ def _read(file: BinaryIO, path: Path, frame: FrameOptions, partial: bool) -> Rec
         points.marker_names,
         plate_corners=read_corners(parameters),
         plate_force=_sampled_forces(parameters, layout, source),
+        body_motion=lambda: _body_motion(parameters, layout, source, points),
         **frame,
     )
     arrays = source.read(points, converted, single=size > MAX_DOUBLE_BYTES and not layout.real)
@@ -128,6 +132,17 @@ def _sampled_forces(parameters: Parameters, layout: Layout, source: Samples) -> 
         return None
     loads, _ = compute_loads(plates, source.sample_channels(), source.analog.units)
     return np.asarray(loads["plate_force"].reshape(-1, 3))
+
+
+def _body_motion(parameters: Parameters, layout: Layout, source: Samples, points: Points) -> BodyMotion | None:
+    """Return motion of the pelvis and force of all plates, in unit and axes of the file; None without plates."""
+    plates, _ = read_plates(parameters, Conversion.from_axes("m", "+Z"), layout.channels)
+    if not plates or not layout.rate > 0.0 or not layout.samples or not len(points.markers):
+        return None
+    positions, analog = source.first_frames(points.markers[pelvis_or_all(points.marker_names)], MAX_MOTION_FRAMES)
+    loads, _ = compute_loads(plates, analog, source.analog.units)
+    force = loads["plate_force"].sum(axis=1).reshape(-1, layout.samples, 3).mean(axis=1)
+    return BodyMotion(positions, force, layout.rate)
 
 
 def _plates(

@@ -90,14 +90,29 @@ class Samples:
     def sample_positions(self, chosen: npt.NDArray[np.intp]) -> Doubles:
         """Return positions of chosen points in a few frames, in the file's unit."""
         four = np.concatenate([self._points(self._piece(frame, 1)) for frame in self._sampled_frames()])[:, chosen]
-        positions = four[..., :3].astype(np.float64) * (1.0 if self.layout.real else self.layout.scale)
-        positions[self._is_missing(four) | ~four[..., :3].any(axis=-1)] = np.nan
-        return positions
+        return self._positions(four)
 
     def sample_channels(self) -> Doubles:
         """Return the scaled analog samples of a few frames, shape (samples, channels)."""
         values = np.concatenate([self._channels(self._piece(frame, 1)) for frame in self._sampled_frames()])
         return np.where(np.isfinite(values), values, np.nan)
+
+    def first_frames(self, chosen: npt.NDArray[np.intp], count: int) -> tuple[Doubles, Doubles]:
+        """Return chosen points in the file's unit, and the scaled analog samples, of the first `count` frames."""
+        positions, values = [], []
+        for start, piece in self._pieces():
+            if start >= count:
+                break
+            positions.append(self._positions(self._points(piece[: count - start])[:, chosen]))
+            values.append(self._channels(piece[: count - start]))
+        channels = np.concatenate(values)
+        return np.concatenate(positions), np.where(np.isfinite(channels), channels, np.nan)
+
+    def _positions(self, four: npt.NDArray[Any]) -> Doubles:
+        """Return positions in the file's unit, NaN where missing."""
+        positions = four[..., :3].astype(np.float64) * (1.0 if self.layout.real else self.layout.scale)
+        positions[self._is_missing(four) | ~four[..., :3].any(axis=-1)] = np.nan
+        return positions
 
     def read(self, points: Points, converted: Conversion, *, single: bool) -> dict[str, Array]:
         """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored."""
