@@ -39,8 +39,9 @@ def doctor(
 ) -> None:
     """Check a recording, a model or the installation.
 
-    Each issue is listed with its evidence and what to do about it. The exit code is 1 if results would be wrong: an
-    issue of severity "error", or a required package that is missing.
+    Each issue is listed with its evidence and what to do about it. Labels are compared with the positions of the
+    markers. The exit code is 1 if results would be wrong: an issue of severity "error", or a required package that is
+    missing.
     """
     reading = {
         "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
@@ -58,18 +59,23 @@ def doctor(
 
 def _check_file(file: Path, model_file: Path | None, reading: dict[str, Any], json: bool) -> bool:
     """Print the issues of a file; return whether there is no error."""
+    from borelli.commands.compile_notice import compile_once
     from borelli.commands.detect_file import detect_kind, open_file
+    from borelli.commands.label_issues import label_issues
     from borelli.model.io import read_model
-    from borelli.recording.quality_checks import check_recording
+    from borelli.recording.quality_checks import check_recording, sort_issues
 
     kind = detect_kind(file)
     if kind != "recording":
         if given := given_options(reading | {"model": model_file}):
             raise SettingsError(f"{file}: The file contains a {kind}; {given} apply to recordings only.")
         return _check_model(file, kind, open_file(file).value, json)
-    with err.status("reading and checking"):
+    compile_once(file, model_file)
+    with err.status("reading and checking; labels without names take up to half a minute"):
         model = None if model_file is None else read_model(model_file)
-        issues = check_recording(read_with(file, **reading), model)
+        recording = read_with(file, **reading)
+        issues = check_recording(recording, model)
+        issues = sort_issues((*issues, *label_issues(recording, issues)))
     if json:
         print_json({"file": str(file), "kind": kind, "issues": [asdict(issue) for issue in issues]})
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,11 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
         issues += _check_model(recording, model)
     codes = {issue.code for issue in issues}
     issues += [issue for issue in _reader_issues(recording) if issue.code not in codes]
+    return sort_issues(issues)
+
+
+def sort_issues(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+    """Return the issues, errors first, then warnings and notes."""
     return tuple(sorted(issues, key=lambda issue: SEVERITIES.index(issue.severity)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from borelli.analysis.labeling.check_labels import check_labels
+from borelli.analysis.labeling.check_labels import LabelFinding, check_labels
 from borelli.analysis.labeling.label_points import RUNS, PointLabel, PointLabels, label_points
 from borelli.errors import SettingsError, list_names
 from borelli.model.landmark_atlas import MarkerLandmark
@@ -81,17 +81,26 @@ def check_marker_labels(recording: Recording, height: float = np.nan) -> Recordi
         recording: Recording in the lab frame.
         height: Height of the subject [m], if known.
     """
-    if "marker_position" not in recording.data:
-        return recording
-    readings = interpret_labels(recording.markers)
-    markers = [_marker_landmark(one, readings.keypoints) for one in readings.readings]
-    check = check_labels(_points(recording), markers, height)
     notes = [
         Note(f"Labels contradict geometry: {finding.evidence}.", "problem", finding.action, code=finding.code)
-        for finding in check.findings
+        for finding in find_label_problems(recording, height)
         if finding.severity == "error"
     ]
     return recording.with_notes(*notes) if notes else recording
+
+
+def find_label_problems(recording: Recording, height: float = np.nan) -> tuple[LabelFinding, ...]:
+    """Return the contradictions between labels and the positions of markers, errors and warnings.
+
+    Args:
+        recording: Recording in the lab frame.
+        height: Height of the subject [m], if known.
+    """
+    if "marker_position" not in recording.data:
+        return ()
+    readings = interpret_labels(recording.markers)
+    markers = [_marker_landmark(one, readings.keypoints) for one in readings.readings]
+    return check_labels(_points(recording), markers, height).findings
 
 
 def _label(recording: Recording, height: float) -> tuple[list[str], PointLabels | None]:
