@@ -124,8 +124,8 @@ URDF = """<robot name="r"><material name="blue"/><gizmo name="top"/>
     <dynamics damping="1"/></joint>
   <transmission name="t"><actuator name="motor"/></transmission></robot>"""
 URDF_LOST = (
-    "1 gizmo (top)", "2 collision (wall, a.stl)", "1 novelty (a)", "1 visual (a.dae)", "1 widget (a)",
-    "1 dynamics (hip)", "1 transmission (t)",
+    "1 gizmo (top)", "1 collision (wall)", "1 collision mesh (a.stl)", "1 novelty (a)", "1 visual mesh (a.dae)",
+    "1 widget (a)", "1 dynamics (hip)", "1 transmission (t)",
 )  # fmt: skip
 ASF = """:version 1.10
 :name one

@@ -394,3 +394,27 @@ def test_losses_include_names_missing_values_and_headers(tmp_path):
     assert any("header: TRIAL" in what for what in conversion_losses(more, path)) and any(
         "mass" in what for what in conversion_losses(more, path)
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "sentence"),
+    [
+        (b"%PDF-1.4\n\xe2\xe3", "walk.c3d", "not C3D, as the name suggests: the file begins with '%PDF-1.4"),
+        (b"%PDF-1.4\n\xe2\xe3", "walk.c3d", "Export the recording again"),
+        (b"", "walk.c3d", "The file is empty. Copy or export it again."),
+        (b"hello this is a text", "notes.txt", "Unknown file format. Export the data in one that is supported"),
+        (None, "trials", "The path is a folder. Pass a file in it."),
+    ],
+)
+def test_a_stranger_learns_what_to_do_next(call, tmp_path, content, name, sentence):
+    path = tmp_path / name
+    path.mkdir() if content is None else path.write_bytes(content)
+    for command in ("info", "doctor"):
+        assert_one_sentence(call(command, path), sentence)
+
+
+def test_a_missing_file_suggests_the_one_that_may_be_meant(call, walk):
+    done = call("info", walk.with_name("Wlak.c3d"))
+    assert_one_sentence(done, f"The file does not exist. Check its name and folder. Did you mean {walk}?")
+    assert "Did you mean" not in call("info", walk.with_name("quite_another.trc")).err
+    assert "Did you mean" not in call("info", walk.parent / "no" / "such" / "walk.c3d").err

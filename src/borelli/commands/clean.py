@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from borelli.commands import options
-from borelli.commands.console import err, print_json, print_marked, show_title
+from borelli.commands.console import err, note_lines, print_json, print_marked, reading_notes, show_title
 from borelli.commands.options import check_target, option, read_with
 from borelli.errors import SettingsError, unknown_name
 
@@ -80,11 +80,13 @@ def clean(
         )  # fmt: skip
         write_recording(result, target, overwrite=force)
         losses = conversion_losses(result, target)
+    read = [note for note in reading_notes(recording) if note.kind != "changed"]
     if json:
-        texts = [note.text for note in changes(result)]
-        print_json({"in": str(source), "out": str(target), "changes": texts, "lost": losses})
+        texts = {"changes": [note.text for note in changes(result)], "notes": [note.text for note in read]}
+        print_json({"in": str(source), "out": str(target), **texts, "lost": losses})
         return
     show_title(target)
+    print_marked(note_lines(read))
     print_marked([("changed", note.text) for note in changes(result)] or [("", "No changes.")])
     print_marked([("lost", text) for text in losses])
 

@@ -13,9 +13,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from borelli.recording.recording import Note
+from borelli.errors import MissingFileError
 
+if TYPE_CHECKING:
+    from borelli.recording.recording import Note, Recording
+
+MAX_SEARCHED_FILES = 1000
+"""Files of a folder whose names are compared with that of a missing file."""
 out = Console()
 err = Console(stderr=True)
 
@@ -36,7 +40,26 @@ def error_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}."
-    return " ".join(str(error).split())
+    text = " ".join(str(error).split())
+    near = _similar_file(error.path) if isinstance(error, MissingFileError) else ""
+    return f"{text} Did you mean {near}?" if near else text
+
+
+def _similar_file(path: str) -> str:
+    """Return the file with the most similar name in the folder of a file that does not exist; "" if there is none."""
+    from difflib import get_close_matches
+    from itertools import islice
+    from os import scandir
+    from pathlib import Path
+
+    try:
+        with scandir(Path(path).parent) as entries:
+            names = [entry.name for entry in islice(entries, MAX_SEARCHED_FILES) if len(entry.name) < 100]
+    except (OSError, ValueError):
+        return ""
+    lower = {name.lower(): name for name in names}
+    near = get_close_matches(Path(path).name[:100].lower(), lower, n=1)
+    return str(Path(path).with_name(lower[near[0]])) if near else ""
 
 
 def print_error(error: BaseException) -> None:
@@ -91,6 +114,11 @@ def print_pairs(pairs: Mapping[str, str], *, indent: int = 0) -> None:
 def note_lines(notes: Sequence[Note]) -> list[tuple[str, str]]:
     """Return notes as lines for `print_marked`."""
     return [("note" if note.kind == "stated" else note.kind, note.text) for note in notes]
+
+
+def reading_notes(recording: Recording) -> list[Note]:
+    """Return what a reader inferred, changed or found wrong; not what the file or the user states."""
+    return [note for note in recording.notes if note.kind != "stated"]
 
 
 def print_marked(lines: list[tuple[str, str]]) -> None:

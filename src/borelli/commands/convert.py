@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from borelli.commands import options
-from borelli.commands.console import err, print_json, print_marked, show_title
+from borelli.commands.console import err, note_lines, print_json, print_marked, reading_notes, show_title
 from borelli.commands.options import check_target, given_options, read_with
 from borelli.errors import SettingsError
 
@@ -31,21 +31,24 @@ def convert(
 ) -> None:
     """Convert a recording or a model to another format.
 
-    Content that the format cannot represent is listed.
+    What was inferred or repaired while reading, and content that the format cannot represent, are listed.
     """
     check_target(target, (source, forces, skeleton), force=force)
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton, "forces": forces}
     with err.status("converting"):
-        kind, losses = _convert(source, target, reading, force)
+        kind, notes, losses = _convert(source, target, reading, force)
     if json:
-        print_json({"in": str(source), "out": str(target), "kind": kind, "lost": losses})
+        values = {"in": str(source), "out": str(target), "kind": kind, "notes": [text for _, text in notes]}
+        print_json(values | {"lost": losses})
         return
     show_title(target)
-    print_marked([("lost", text) for text in losses] or [("", "Nothing was lost.")])
+    print_marked(notes + ([("lost", text) for text in losses] or [("", "Nothing was lost.")]))
 
 
-def _convert(source: Path, target: Path, reading: dict[str, Any], force: bool) -> tuple[str, list[str]]:
-    """Write the target; return the kind of the content and what was lost."""
+def _convert(
+    source: Path, target: Path, reading: dict[str, Any], force: bool
+) -> tuple[str, list[tuple[str, str]], list[str]]:
+    """Write the target; return the kind of the content, how it was read, and what was lost."""
     from borelli.commands.detect_file import detect_kind
 
     kind = detect_kind(source)
@@ -55,14 +58,16 @@ def _convert(source: Path, target: Path, reading: dict[str, Any], force: bool) -
 
         recording = read_with(source, **reading)
         write_recording(recording, target, overwrite=force)
-        return kind, conversion_losses(recording, target)
+        return kind, note_lines(reading_notes(recording)), conversion_losses(recording, target)
     if given := given_options(reading):
         raise SettingsError(f"{source}: The file contains a {kind}; {given} apply to recordings only.")
     if kind != "model":
         raise SettingsError(f"{source}: The file contains a {kind}. Pass a recording or a model.")
     from borelli.commands.conversion_losses import model_losses
+    from borelli.model.formats.parsing import LossNote
     from borelli.model.io import read_model, write_model
 
     model = read_model(source)
     stated = write_model(model, target, overwrite=force)
-    return kind, model_losses(model, target, stated)
+    notes = [("note", text) for text in model.notes if not isinstance(text, LossNote)]
+    return kind, notes, model_losses(model, target, stated)

@@ -83,7 +83,9 @@ def detect_kind(path: Path) -> str:
         if FORMATS["CSV"].looks(head) or path.suffix.lower() in endings or not text:
             return "recording"  # whose reader reports what is wrong with the file
         supported = f"recordings: {', '.join(FORMATS)}; models: {SUPPORTED}"
-        raise FileFormatError(path, f"Unknown file format. Supported {supported}.") from None
+        raise FileFormatError(
+            path, f"Unknown file format. Export the data in one that is supported: {supported}."
+        ) from None
     return "model"
 
 
@@ -94,7 +96,7 @@ def _read_head(path: Path) -> bytes | None:
         if S_ISDIR(mode):
             return None
         if not S_ISREG(mode):
-            raise FileFormatError(path, "The path is not a regular file.")
+            raise FileFormatError(path, "The path is not a regular file. Pass a file.")
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
     except FileNotFoundError:

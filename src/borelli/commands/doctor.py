@@ -70,12 +70,14 @@ def _check_file(file: Path, model_file: Path | None, reading: dict[str, Any], js
         if given := given_options(reading | {"model": model_file}):
             raise SettingsError(f"{file}: The file contains a {kind}; {given} apply to recordings only.")
         return _check_model(file, kind, open_file(file).value, json)
-    compile_once(file, model_file)
-    with err.status("reading and checking; labels without names take up to half a minute"):
+    with err.status("reading and checking"):
         model = None if model_file is None else read_model(model_file)
         recording = read_with(file, **reading)
         issues = check_recording(recording, model)
-        issues = sort_issues((*issues, *label_issues(recording, issues)))
+    if recording.markers:
+        compile_once()
+        with err.status("comparing labels with positions; points without names take up to half a minute"):
+            issues = sort_issues((*issues, *label_issues(recording, issues)))
     if json:
         print_json({"file": str(file), "kind": kind, "issues": [asdict(issue) for issue in issues]})
     else:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands import options
-from borelli.commands.console import err, out, print_json, print_line, print_marked, show_title
+from borelli.commands.console import err, note_lines, out, print_json, print_line, print_marked, show_title
 from borelli.commands.options import check_target, option, read_with
 from borelli.errors import list_names
 
@@ -91,18 +91,20 @@ def markers(
             "file": str(file), "markers": [asdict(reading) for reading in result.readings],
             "conventions": dict(result.conventions), "keypoints": result.keypoints,
             "problems": [asdict(problem) for problem in problems],
+            "notes": [asdict(note) for note in recording.notes],
         }  # fmt: skip
         print_json(values)
         return
     _show(file, result)
     print_marked([(one.severity, f"{one.evidence} [{one.action}]") for one in problems])
+    print_marked(note_lines([note for note in recording.notes if note.kind == "problem"]))
     for target in (write, picture):
         if target is not None:
             print_line(f"Written: {target}")
 
 
 def _show(file: Path, result: LabelReadings) -> None:
-    """Print the labels that name landmarks, segment by segment, then doubtful ones with evidence, then the others."""
+    """Print the labels that name landmarks by segment, evidence for those that are not certain, and other labels."""
     used = [one for one in result.readings if is_used(one, keypoints=result.keypoints)]
     sure = sum(one.sure for one in used)
     show_title(file, f": {len(used)} of {len(result.readings)} labels name landmarks, {sure} of them with certainty")
@@ -110,11 +112,11 @@ def _show(file: Path, result: LabelReadings) -> None:
         out.print()
         out.print(_table(used))
         out.print()
-    doubts: dict[str, list[str]] = {}
+    uncertain: dict[str, list[str]] = {}
     for one in used:
         if not one.sure:
-            doubts.setdefault(_doubt(one), []).append(one.label)
-    lines = [("not certain", f"{', '.join(labels)}: {text}.") for text, labels in doubts.items()]
+            uncertain.setdefault(_evidence(one), []).append(one.label)
+    lines = [("not certain", f"{', '.join(labels)}: {text}.") for text, labels in uncertain.items()]
     lines += [("not certain", f"{', '.join(group)} mean the same landmark.") for group in result.duplicates]
     for kind, words in NOT_USED.items():
         others = [one.label for one in result.readings if one.kind == kind and one not in used]
@@ -144,7 +146,7 @@ def _table(used: Sequence[LabelReading]) -> Table:
     return table
 
 
-def _doubt(one: LabelReading) -> str:
+def _evidence(one: LabelReading) -> str:
     """Return the evidence for a reading that is not certain, and the next reading."""
     if not one.others:
         return one.evidence

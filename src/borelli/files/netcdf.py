@@ -96,7 +96,8 @@ def open_netcdf(path: str | PathLike[str], *, needs_checksum: bool = True) -> Ne
         if not path.exists():
             raise MissingFileError(path)
         if not path.is_file():
-            raise FileFormatError(path, "The path is not a regular file.")
+            what = "a folder. Pass a file in it" if path.is_dir() else "not a regular file. Pass a file"
+            raise FileFormatError(path, f"The path is {what}.")
         has_checksum = _verify_checksum(path)
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None

@@ -46,7 +46,7 @@ def read_text_bytes(path: str | PathLike[str]) -> bytes:
     """Return the text of a regular file as bytes, without byte order mark or NUL, lines ending in a line feed."""
     data = normalize_encoding(read_bytes(path, MAX_BYTES))
     if not data.strip():
-        raise FileFormatError(path, "The file is empty.")
+        raise FileFormatError(path, "The file is empty. Copy or export it again.")
     if b"\0" in data:
         raise FileFormatError(path, f"The file is not text (byte {data.index(0)} is NUL).")
     return data if b"\n" in data else data.replace(b"\r", b"\n")

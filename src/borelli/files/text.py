@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from os import PathLike
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -39,8 +39,10 @@ def read_bytes(path: str | PathLike[str], limit: int = MAX_BYTES, *, partial: bo
     path = as_path(path)
     try:
         status = path.stat()
+        if S_ISDIR(status.st_mode):
+            raise FileFormatError(path, "The path is a folder. Pass a file in it.")
         if not S_ISREG(status.st_mode):  # reading a pipe would block
-            raise FileFormatError(path, "The path is not a regular file.")
+            raise FileFormatError(path, "The path is not a regular file. Pass a file.")
         if status.st_size > limit and not partial:
             raise FileFormatError(path, f"The file has {status.st_size} bytes (maximum {limit}).")
         with path.open("rb") as file:

@@ -200,7 +200,7 @@ class _Builder:
 
 def _parsed(content: bytes, path: object) -> Element:
     if not content.strip():
-        raise FileFormatError(path, "The file is empty.")
+        raise FileFormatError(path, "The file is empty. Copy or export it again.")
     builder = _Builder(path)
     try:
         builder.parser.Parse(content, True)

@@ -59,12 +59,14 @@ def model_reader(path: str | Path) -> Callable[[str | Path], Model]:
     if _is_folder(where):
         if all((where / table).is_file() for table in TABLES):
             return read_qtvr
-        raise FileFormatError(path, f"The folder has no QtVR tables ({', '.join(TABLES)}). Pass a model file.")
+        raise FileFormatError(
+            path, f"The path is a folder. Pass a file in it. (Folders are read if they have {', '.join(TABLES)}.)"
+        )
     if where.name in TABLES and all((where.parent / table).is_file() for table in TABLES):
         return lambda table: read_qtvr(Path(table).parent)
     content = read_bytes(path)
     if not content.strip():
-        raise FileFormatError(path, "The file is empty. Pass a model file.")
+        raise FileFormatError(path, "The file is empty. Copy or export it again.")
     if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe<\x00", b"\xfe\xff\x00<")):
         return _xml_reader(content, path)
     head = content[:HEAD_BYTES]

@@ -164,7 +164,7 @@ def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
 def _head(path: Path) -> bytes:
     head = read_bytes(path, HEAD_BYTES, partial=True)
     if not head.strip():
-        raise FileFormatError(path, "The file is empty.")
+        raise FileFormatError(path, "The file is empty. Copy or export it again.")
     return head
 
 
@@ -180,5 +180,7 @@ def _format(path: Path, head: bytes) -> str:
         if kind.looks(head if name in _BINARY else text):
             return name
     named = next((name for name, kind in FORMATS.items() if path.suffix.lower() in kind.extensions), None)
-    what = f"The content is not {named}, as the name suggests." if named else "Unknown recording format."
-    raise FileFormatError(path, f"{what} Supported formats: {', '.join(FORMATS)}.")
+    what = f"The content is not {named}, as the name suggests" if named else "Unknown recording format"
+    begin = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in head[:16])
+    supported = f"Export the recording again in a format that is supported: {', '.join(FORMATS)}."
+    raise FileFormatError(path, f"{what}: the file begins with {begin!r}. {supported}")

@@ -3,7 +3,7 @@
 Each piece of evidence is a length whose usual size is known: the stature that labeled markers show, or else the spread
 of the markers, and the edges of force plates. Its logarithm is normally distributed, so every unit has a likelihood,
 and the unit with the greatest product of likelihoods is used. Centimeters and inches are near enough (2.54) to be
-plausible both. Then forces tell them apart: by Newton's second law the vertical force on a body of weight W is
+plausible both. Then forces show which it is: by Newton's second law the vertical force on a body of weight W is
 F = W (1 + a/g), so that a line through forces and accelerations of the pelvis, which are about those of the body, has
 the slope W u/g and the value W at a = 0, where u is the length of the unit [m]: the mass need not be known.
 """

@@ -81,13 +81,15 @@ def read_urdf(path: str | Path) -> Model:
 def _left_out(root: Element) -> Iterator[str]:
     """Yield a note for each kind of element of which the reader used nothing, whatever kind that is."""
     unread = root.unread(lambda element: element.tag not in DISPLAY)
-    yield from unread_notes((element.tag, _described(element, owner)) for element, owner in unread)
+    yield from unread_notes(_described(element, owner) for element, owner in unread)
 
 
-def _described(element: Element, owner: str) -> str:
-    """Return the file or the name of an element, or else the name of the link or joint that it belongs to."""
-    files = (one.attributes.get("filename", "") for one in element.walk())
-    return next(filter(None, files), "") or element.attributes.get("name", "") or owner
+def _described(element: Element, owner: str) -> tuple[str, str]:
+    """Return the kind of an element, and its mesh file, its name or that of the link or joint that it belongs to."""
+    mesh = next((one for one in element.walk() if one.tag == "mesh"), None)
+    if mesh is not None and mesh is not element:
+        return f"{element.tag} mesh", mesh.attributes.get("filename", "")
+    return element.tag, element.attributes.get("name", "") or owner
 
 
 def _links(root: Element) -> dict[str, Element]:

@@ -118,7 +118,7 @@ def _start(header: Header, parameters: Parameters, size: int, path: object, note
     if not usable:
         has = f"the file has {-(-size // BLOCK)} blocks of {BLOCK} bytes"
         text = f"The samples should begin in block {header.data_block}, but {has}."
-        raise FileFormatError(path, f"{text} It is truncated, or its header is damaged.")
+        raise FileFormatError(path, f"{text} It is truncated, or its header is damaged. Copy it again.")
     if len(set(blocks)) > 1:
         text = f"Samples are read from block {usable[0]}; header and POINT:DATA_START state {blocks}."
         notes.append(Note(text, "problem", code="data_start"))

@@ -174,7 +174,7 @@ def read_parameters(content: memoryview, path: object) -> Parameters:
     """Return the parameter section of a file; an error for an inconsistent entry states its byte."""
     start = (content[0] - 1) * BLOCK
     if len(content) < start + 4 or start < BLOCK:
-        has = f"but the file has {len(content)} bytes. It is truncated, or not a C3D file."
+        has = f"but the file has {len(content)} bytes. It is truncated, or not a C3D file. Copy it again."
         raise FileFormatError(path, f"The header states that the parameters begin in block {content[0]}, {has}")
     processor, problems = _processor(content, start, path)
     data = read_header(content, processor).data_block - 1
@@ -314,7 +314,9 @@ class _Section:
 
     def _raise_truncated(self, position: int, what: str, size: int) -> None:
         text = f"{what} at byte {position} needs {size} bytes, but the file ends at byte {len(self.content)}"
-        raise FileFormatError(self.path, f"{text}. It is truncated, or its parameter section is damaged.")
+        raise FileFormatError(
+            self.path, f"{text}. It is truncated, or its parameter section is damaged. Copy it again."
+        )
 
     def _raise_damaged(self, problem: str) -> None:
         raise FileFormatError(self.path, f"{problem} The parameter section is damaged.")

@@ -63,8 +63,8 @@ def read_c3d(
         if not path.is_file():
             if not path.exists():
                 raise MissingFileError(path)
-            what = "is a folder" if path.is_dir() else "is not a regular file"
-            raise FileFormatError(path, f"The file cannot be read (it {what}).")
+            what = "a folder. Pass a file in it" if path.is_dir() else "not a regular file. Pass a file"
+            raise FileFormatError(path, f"The path is {what}.")
         # samples may be any bit pattern: NaN are detected explicitly, without numpy's warnings
         with path.open("rb") as file, np.errstate(all="ignore"):
             return _read(file, path, FrameOptions(units=units, up=up, forward=forward), partial)
@@ -164,7 +164,7 @@ def _plates(
 
 def _header(head: bytes, path: Path) -> tuple[Header, Parameters]:
     if not head:
-        raise FileFormatError(path, "The file is empty.")
+        raise FileFormatError(path, "The file is empty. Copy or export it again.")
     if not looks_like_c3d(head):
         got = head[:2].hex(" ")
         raise FileFormatError(path, f"The file is not C3D (first bytes {got}, expected a block number and 50).")
