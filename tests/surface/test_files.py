@@ -418,3 +418,22 @@ def test_a_missing_file_suggests_the_one_that_may_be_meant(call, walk):
     assert_one_sentence(done, f"The file does not exist. Check its name and folder. Did you mean {walk}?")
     assert "Did you mean" not in call("info", walk.with_name("quite_another.trc")).err
     assert "Did you mean" not in call("info", walk.parent / "no" / "such" / "walk.c3d").err
+
+
+def test_repairs_and_assumptions_are_mentioned_by_every_command_that_writes(call, tmp_path):
+    damaged, target = tmp_path / "damaged.trc", tmp_path / "out.c3d"
+    borelli.write_recording(walker.recording(), damaged)
+    rows = damaged.read_text().splitlines()
+    rows[30] = "\t".join(rows[30].split("\t")[:20])
+    damaged.write_text("\n".join(rows) + "\n")
+    for arguments in (("convert", damaged, target), ("clean", damaged, target, "--force"), ("markers", damaged)):
+        text = " ".join(call(*arguments).out.split())
+        assert "problem 1 rows have fewer cells" in text, arguments
+    notes = json.loads(call("convert", damaged, target, "--force", "--json").out)["notes"]
+    assert any("Vertical axis" in note for note in notes) and any("fewer cells" in note for note in notes)
+    skeleton = tmp_path / "one.asf"
+    skeleton.write_text(
+        ":name one\n:units\n length 0.45\n angle deg\n:bonedata\n begin\n name femur\n direction 0 -1 0\n length 30\n"
+        " axis 0 0 0 XYZ\n end\n:hierarchy\n begin\n root femur\n end\n"
+    )
+    assert "Body mass" in call("convert", skeleton, tmp_path / "one.toml").out

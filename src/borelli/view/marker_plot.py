@@ -42,7 +42,8 @@ def marker_figure(recording: Recording, readings: LabelReadings) -> Figure:
     from matplotlib.figure import Figure
 
     points = recording.data["marker_position"].values if "marker_position" in recording.data else np.empty((0, 0, 3))
-    visible = np.isfinite(points).all(axis=2) & [_is_drawn(one, readings.keypoints) for one in readings.readings]
+    drawn = np.array([_is_drawn(one, readings.keypoints) for one in readings.readings], dtype=bool)
+    visible = np.isfinite(points).all(axis=2) & drawn
     if not visible.any():
         raise SettingsError(f"{recording.name or 'The recording'}: There are no markers to draw.")
     frame = int(np.argmax(visible.sum(axis=1)))

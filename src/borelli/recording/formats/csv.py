@@ -35,6 +35,7 @@ from borelli.files.paths import as_path
 from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import TableContent
 from borelli.recording.formats.vendor_csv import EXPORTS
+from borelli.recording.length_unit import UNITS
 from borelli.recording.recording import LAYOUT, Note, Recording, drop_implausible, make_dataset, number_repeated
 from borelli.recording.time_stamps import (
     Times,
@@ -44,7 +45,7 @@ from borelli.recording.time_stamps import (
     specified_rate_note,
     usable_rate,
 )
-from borelli.recording.units_and_axes import UNITS, FrameOptions, parse_unit
+from borelli.recording.units_and_axes import FrameOptions, parse_unit
 
 FIRST_LINE = "# borelli recording 1"
 MAX_ROWS = 100_000
