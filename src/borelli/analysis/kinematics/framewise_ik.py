@@ -28,6 +28,7 @@ from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.recording.objects import OBJECT_VARIABLES
 from borelli.recording.recording import Note, Recording
 
 MARKER_STIFFNESS = 1000.0
@@ -102,11 +103,13 @@ def motion_from_coordinates(
     measured = problem.target.copy()
     measured[problem.weight <= 0.0] = np.nan
     measured = rotate(measured, to_model_axes(problem.model))
-    return make_motion(
+    motion = make_motion(
         problem.model, q, recording.data["time"].values, recording.rate,
         tree=problem.tree, markers=problem.markers, measured=measured, recording=recording,
         settings={"method": method}, notes=notes,
     )  # fmt: skip
+    objects = {name: recording.data[name] for name in OBJECT_VARIABLES if name in recording.data}
+    return replace(motion, data=motion.data.assign(objects)) if objects else motion
 
 
 def make_ik_problem(
