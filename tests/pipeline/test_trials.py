@@ -19,6 +19,7 @@ from borelli.pipeline.analysis_settings import (
     size_notes,
 )
 from borelli.pipeline.analyze import analyze
+from borelli.pipeline.stages import compute_torques
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import assign_plates
@@ -206,6 +207,17 @@ def test_warnings_of_the_quality_checks_are_in_the_notes(walk, tmp_path):
     far.to_netcdf(tmp_path / "far.nc")
     trial = read_trial(tmp_path / "far.nc", AnalysisSettings())
     assert any(note.code == "plate_assignment" and note.kind == "problem" for note in trial.notes)
+
+
+@pytest.mark.parametrize(("speed", "falls"), [(1.0, False), (2.0, True)])
+def test_a_body_that_falls_faster_than_gravity_allows_is_reported(speed, falls):
+    """A jump played at twice its speed falls with four times gravity."""
+    made = synthetic_recording("jump", noise=0.0, gaps=0.0)
+    motion = make_motion(
+        made.model, made.coordinates, made.recording.data["time"].values / speed, speed * made.recording.rate
+    )
+    notes = compute_torques(motion, AnalysisSettings(plates=False)).notes
+    assert ("faster_than_gravity" in {note.code for note in notes}) == falls
 
 
 def test_an_assumed_sex_is_mentioned(walk):
