@@ -1,7 +1,7 @@
 """Rigid objects in a recording, such as a box or a stick: their motion from the markers on them.
 
 An object's shape is the mean of its markers over all frames in which all are visible, aligned to one of them. Its pose
-in a frame is the rotation and translation that fit the shape to its visible markers best (Soederkvist and Wedin 1993).
+in a frame is the rotation and translation that fit the shape to its visible markers best (Söderkvist and Wedin 1993).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def rigid_motion(points: Array, name: str, labels: Sequence[str]) -> tuple[Array
     if width < MIN_WIDTH:
         raise SettingsError(
             f"Object {name!r}: Its markers ({list_names(labels)}) are within {1e3 * width:.0f} mm of a line, at least "
-            f"{1e3 * MIN_WIDTH:.0f} mm is needed to show its rotation. Add a marker beside the line."
+            f"{1e3 * MIN_WIDTH:.0f} mm is needed to show its rotation. Add a marker off the line."
         )
     whole = points[complete]
     for _ in range(SHAPE_ROUNDS):

@@ -218,7 +218,7 @@ def _find_first_poses(
 ) -> list[tuple[int, Array]]:
     """Return one index or two among `best` of these frames, and poses (coordinates,) found without a neighbor.
 
-    The first is the middle one. A search from the rest pose may miss raised arms and end at joint limits; then the one
+    The first is the median frame. A search from the rest pose may miss raised arms and end at joint limits; then the one
     of several frames whose pose has the least energy follows.
     """
     middle = int(best[len(best) // 2])
