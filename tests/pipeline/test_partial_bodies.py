@@ -1,6 +1,7 @@
 """Recordings of a part of the body: the same leg moments as of the whole, and nothing that needs the rest."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from borelli.pipeline.stages import StageSettings, compute_torques, run_inverse_
 from borelli.recording.clean import clean
 
 from ..shared_data import shared
+from .shared_trials import HAMNER, MONITOR, OPENCAP, OVERGROUND, PIG, RUN, SUBJECT01, WALK, settings_of
 
 ARMS = [f"{body}_{side}" for body in ("collar", "upper_arm", "forearm", "hand") for side in "rl"]
 TRUNK = ["lower_torso", "upper_torso", "neck", "head", *ARMS]
@@ -62,7 +64,7 @@ def legs(walk, analyzed, tmp_path_factory):
 def test_legs_have_the_moments_of_the_whole_body(analyzed, legs):
     for side in "rl":
         angles, moments = differences(analyzed.energy.torques, legs.energy.torques, side)
-        assert max(angles["knee_flexion"], angles["ankle_flexion"]) < MAX_ANGLE, angles
+        assert max(angles.values()) < MAX_ANGLE, angles
         assert max(moments["knee_flexion"], moments["ankle_flexion"]) < MAX_MOMENT, moments
 
 
@@ -104,42 +106,88 @@ def test_a_foot_off_the_plates_has_no_moments(walk, analyzed):
         inverse_dynamics(motion, method="stepped")
 
 
-PIG = "c3d/vicon_pig/PiG"
-WALK, RAJAGOPAL = "opensim/subject01_walk/subject01", "opensim/rajagopal2016/walk"
+def test_a_plate_under_both_feet_gives_no_moments(walk, analyzed):
+    """All force of the left foot moved 0.2 m to the side, as where one plate carries both feet."""
+    recording = clean(without(walk.recording, analyzed.energy.torques.motion.model, TRUNK), cutoff=None)
+    center = recording.data["center_of_pressure"].copy(deep=True)
+    center.loc[{"foot": "left"}] += np.array([0.0, -0.2, 0.0])
+    recording = recording.with_data(recording.data.assign(center_of_pressure=center))
+    motion = inverse_kinematics(fit_model(generic_model(AnalysisSettings(), recording), recording).model, recording)
+    torques = inverse_dynamics(motion, forces="plates").data
+    stands = analyzed.energy.torques.data["ground_reaction_force"].sel(axis="z").values > 100.0
+    for column, side in enumerate(analyzed.energy.torques.data["foot"].values):
+        knee = torques["torque"].sel(coordinate=f"knee_flexion_{side[0]}").values[stands[:, column]]
+        assert np.isnan(knee).all() if side == "left" else np.isfinite(knee).mean() > 0.5
+
+
 TRIALS = {
-    "vicon_pig": (f"{PIG}_Motion-FlatFoot-Full.c3d", f"{PIG}_Calibration-FlatFoot-Full.c3d", None),
-    "qualisys_walk": ("c3d/qualisys_walk/Qualisys.c3d", None, None),
-    "subject01_walk": (f"{WALK}_walk1.trc", f"{WALK}_static.trc", f"{WALK}_walk1_grf.mot"),
-    "rajagopal2016": (
-        f"{RAJAGOPAL}/motion_capture_walk.trc", f"{RAJAGOPAL}/static_walk_1.trc", f"{RAJAGOPAL}/grf_walk.mot",
-    ),
+    "pig": f"{PIG}_Motion-FlatFoot-Full.c3d", "overground": OVERGROUND, "qualisys": "c3d/qualisys_walk/Qualisys.c3d",
+    "subject01": f"{SUBJECT01}_walk1.trc", "rajagopal2016": f"{WALK}/motion_capture_walk.trc",
+    "opencap walk": f"{OPENCAP}/walking1.trc", "opencap drop jump": f"{OPENCAP}/DJ1.trc",
+    "rajagopal2015 run": f"{RUN}/motion_capture_run.trc", "hamner run": f"{HAMNER}_running.trc",
+    "motion analysis gait": "c3d/motionanalysis_gait/Gait.c3d",
+    "motion analysis walk": "c3d/motionanalysis_walk_jump/Walk1.c3d",
+    "motion analysis jump": "c3d/motionanalysis_walk_jump/Sample_Jump2.c3d",
+    "walking2": "c3d/opensim_walking2/walking2.c3d", "stairs": "c3d/pycgm_movement/Movement_trial.c3d",
+    "sprint": "c3d/sprint_8plates/JA1Gait35.c3d", "motion monitor": f"{MONITOR}/Gait_with_EMG.c3d",
 }  # fmt: skip
+"""All shared trials with plates and most of the markers of a person."""
+PARTS = {"arms": ARMS, "trunk": TRUNK, "left leg": LEFT_LEG}
+ABSENT = (("walking2", "arms"), ("motion monitor", "arms"), ("motion monitor", "trunk"))
+"""Trials without markers on these parts."""
+WAND = "the labels of the part are those of another set, with wands"
+TWO_MINIMA = "two markers on each foot leave its inversion open: two fits of almost the same energy"
+SWAPPED = "two markers of the right foot swap their labels in most frames of the file"
+ONE_LEG = "without the tie to the other leg, joint centers move by up to 8 mm"
+BEYOND = {
+    ("overground", "trunk"): WAND, ("motion analysis jump", "trunk"): TWO_MINIMA,
+    ("rajagopal2015 run", "arms"): SWAPPED, ("rajagopal2015 run", "trunk"): SWAPPED,
+    ("rajagopal2015 run", "left leg"): SWAPPED, ("motion analysis jump", "left leg"): TWO_MINIMA,
+    **{
+        (trial, "left leg"): ONE_LEG
+        for trial in (
+            "pig", "overground", "rajagopal2016", "hamner run", "walking2", "stairs", "sprint", "motion monitor",
+        )
+    },
+}  # fmt: skip
+"""Parts that differ from the whole by more than the limits, and why."""
+
+
+def _cases():
+    for trial in TRIALS:
+        for part in PARTS:
+            if (trial, part) not in ABSENT:
+                why = BEYOND.get((trial, part))
+                yield pytest.param(trial, part, marks=[pytest.mark.xfail(reason=why, strict=True)] if why else [])
+
+
+def _run(recording, static, settings):
+    fit = fit_model(generic_model(settings, recording), recording, static=static)
+    return fit.model, compute_torques(run_inverse_kinematics(recording, fit.model, StageSettings()), settings)
+
+
+@cache
+def _whole(trial):
+    """Return settings, recording, static trial, model and torques of a whole body; markers are those of the model."""
+    settings = settings_of(TRIALS[trial])
+    recording, still = read_trial(shared(TRIALS[trial]), settings), read_static(settings)
+    model, _ = _run(recording, still, settings)
+    recording, still = (None if one is None else without(one, model, ()) for one in (recording, still))
+    return settings, recording, still, *_run(recording, still, settings)
 
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("bodies", [ARMS, TRUNK, LEFT_LEG], ids=["arms", "trunk", "left leg"])
-@pytest.mark.parametrize("trial", TRIALS)
-def test_parts_of_recordings_agree_with_the_whole(trial, bodies):
-    """Ankle moments and knee angles agree for every part, ankle angles too without arms or trunk."""
-    markers, static, forces = TRIALS[trial]
-    settings = AnalysisSettings(
-        mass=72.6, height=1.75, static=None if static is None else shared(static),
-        forces=None if forces is None else shared(forces),
-    )  # fmt: skip
-    recording, still = read_trial(shared(markers), settings), read_static(settings)
-
-    def run(one, two):
-        fit = fit_model(generic_model(settings, one), one, static=two)
-        return fit.model, compute_torques(run_inverse_kinematics(one, fit.model, StageSettings()), settings)
-
-    model, full = run(recording, still)
-    _, part = run(without(recording, model, bodies), None if still is None else without(still, model, bodies))
-    for side in "r" if bodies is LEFT_LEG else "rl":
-        angles, moments = differences(full, part, side)
-        assert moments["ankle_flexion"] < MAX_MOMENT and angles["knee_flexion"] < MAX_ANGLE, (angles, moments)
-        if bodies is not LEFT_LEG:
-            assert max(angles["knee_flexion"], angles["ankle_flexion"]) < MAX_ANGLE, angles
+@pytest.mark.parametrize(("trial", "part"), [*_cases()])
+def test_parts_of_recordings_agree_with_the_whole(trial, part):
+    """Hip, knee and ankle flexion angles agree, and knee and ankle moments where a plate carries the foot."""
+    settings, recording, still, model, full = _whole(trial)
+    one, two = (None if r is None else without(r, model, PARTS[part]) for r in (recording, still))
+    _, found = _run(one, two, settings)
+    for side in "r" if part == "left leg" else "rl":
+        angles, moments = differences(full, found, side)
+        assert max(angles.values()) < MAX_ANGLE, angles
+        assert max(moments["knee_flexion"], moments["ankle_flexion"]) < MAX_MOMENT, moments
 
 
 @pytest.mark.data

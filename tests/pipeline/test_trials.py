@@ -7,18 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit
 from borelli.model.people.human import human
 from borelli.pipeline.analysis_settings import (
     AnalysisSettings,
+    generic_model,
     missing_marker_notes,
     read_static,
     read_trial,
     size_notes,
 )
 from borelli.pipeline.analyze import analyze
+from borelli.pipeline.stages import StageSettings, compute_torques, run_inverse_kinematics
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import assign_plates
@@ -28,6 +31,7 @@ from borelli.recording.recording import Recording, make_dataset
 from borelli.synthetic.recordings import synthetic_recording
 
 from ..shared_data import shared
+from .shared_trials import OVERGROUND, PIG, settings_of
 
 
 def test_ends_with_few_visible_markers_are_trimmed(walk):
@@ -180,6 +184,25 @@ def test_trials_of_other_labs(trial, tmp_path):
     assert summary["energy_balance_error_percent"] < 0.1
 
 
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [(f"{PIG}_Motion-FlatFoot-Full.c3d", 4.0), (OVERGROUND, 7.0), ("c3d/pycgm_movement/Movement_trial.c3d", 3.0)],
+)
+def test_hip_flexion_agrees_with_plug_in_gait(name, limit):
+    """Mean difference [deg] from the angles in the file; the axes of its pelvis are those of its markers, too."""
+    settings = settings_of(name)
+    recording = read_trial(shared(name), settings)
+    model = fit_model(generic_model(settings, recording), recording, static=read_static(settings)).model
+    found = run_inverse_kinematics(recording, model, StageSettings()).data["coordinate_value"]
+    for side in "RL":
+        quantity = next(q for q in recording.data["quantity"].values if str(q).endswith(f"{side}HipAngles"))
+        stated = recording.data["model_output"].sel(quantity=quantity, axis="x").values
+        ours = np.degrees(found.sel(coordinate=f"hip_flexion_{side.lower()}").values)
+        assert abs(np.nanmean(ours - stated)) < limit
+
+
 def marker_file(walk, tmp_path, name="walk.trc"):
     """Return a file of the synthetic walk, z up, in millimeters."""
     write_trc(walk.recording, tmp_path / name, units="mm", up="+Z")
@@ -206,6 +229,17 @@ def test_warnings_of_the_quality_checks_are_in_the_notes(walk, tmp_path):
     far.to_netcdf(tmp_path / "far.nc")
     trial = read_trial(tmp_path / "far.nc", AnalysisSettings())
     assert any(note.code == "plate_assignment" and note.kind == "problem" for note in trial.notes)
+
+
+@pytest.mark.parametrize(("speed", "falls"), [(1.0, False), (2.0, True)])
+def test_a_body_that_falls_faster_than_gravity_allows_is_reported(speed, falls):
+    """A jump played at twice its speed falls with four times gravity."""
+    made = synthetic_recording("jump", noise=0.0, gaps=0.0)
+    motion = make_motion(
+        made.model, made.coordinates, made.recording.data["time"].values / speed, speed * made.recording.rate
+    )
+    notes = compute_torques(motion, AnalysisSettings(plates=False)).notes
+    assert ("faster_than_gravity" in {note.code for note in notes}) == falls
 
 
 def test_an_assumed_sex_is_mentioned(walk):

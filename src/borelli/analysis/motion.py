@@ -38,7 +38,8 @@ class Motion:
     Attributes:
         model: The model that moves.
         data: By time: `coordinate_value` [rad or m], `body_position` [m], `body_orientation` (w, x, y, z), and with
-            markers `model_marker_position`, `marker_position` [m] as measured, and `marker_error` [m].
+            markers `model_marker_position`, `marker_position` [m] as measured, and `marker_error` [m]; with objects
+            `object_position` [m], `object_orientation` and `object_marker_error` [m].
         recording: Recording it was computed from; None if there is none.
         settings: Method and options, as plain values.
         notes: Assumptions, changes and problems.

@@ -53,6 +53,7 @@ from borelli.pipeline.blocks import (
 )
 from borelli.pipeline.resume import StageCache
 from borelli.pipeline.trial_decisions import TrialDecisions, decide
+from borelli.recording.objects import OBJECT_VARIABLES
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def pose_block(trial: Recording, model: Model, block: Block, before: Array | Non
 
     `orientation` (bodies, 4) are the quaternions of that pose, whose signs are kept.
     """
-    recording = load_part(trial, ("marker_position",), block.start, block.stop)
+    recording = load_part(trial, ("marker_position", *OBJECT_VARIABLES), block.start, block.stop)
     problem = make_ik_problem(model, recording)
     q, notes = solve_framewise(problem, before)
     notes = (*notes, *limit_notes(problem, q, block.start))

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.ground.external_contact import check_contact_body
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 
 FRAME_BYTES = 160_000.0
 """Memory [bytes] for each frame of a trial that is analyzed in one piece: measured on `human()` with 60 markers."""
+
+
+MIN_PULL, MIN_PULLED_FRACTION = 0.5, 0.1
+"""Downward residual force, in body weights, and the fraction of frames with it, that no error of poses explains."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,24 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     except BorelliError as error:
         chosen, note = without_prediction(chosen, error)
         torques, notes = run_inverse_dynamics(motion, chosen), (note, *notes)
-    return replace(torques, notes=(*torques.notes, *notes))
+    return replace(torques, notes=(*torques.notes, *notes, *falling_notes(torques)))
+
+
+def falling_notes(torques: Torques) -> tuple[Note, ...]:
+    """Return a note if a body without plates falls faster than gravity allows in many frames."""
+    if torques.grf_source != "predicted":
+        return ()
+    weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
+    pull = -torques.data["residual_force"].values[:, 2] / weight  # the ground supplies all that pushes up
+    frames = float((pull > MIN_PULL).mean())
+    if frames < MIN_PULLED_FRACTION:
+        return ()
+    text = (
+        f"In {100.0 * frames:.0f} % of frames the body falls faster than gravity allows: something would have to pull "
+        f"it down with up to {pull.max():.1f} body weights. The frame rate or the length unit of the file is probably "
+        "wrong."
+    )
+    return (Note(text, "problem", "check the rate, and --units", code="faster_than_gravity"),)
 
 
 def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> tuple[StageSettings, tuple[Note, ...]]:

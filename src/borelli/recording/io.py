@@ -20,7 +20,13 @@ from borelli.recording.formats.mot_sto import looks_like_table, read_table, writ
 from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.formats.trc import looks_like_trc, read_trc, write_trc
 from borelli.recording.labels.interpret import stated_meanings
-from borelli.recording.marker_map import MarkerMap, apply_marker_map, map_from_convention, read_marker_map
+from borelli.recording.marker_map import (
+    MarkerMap,
+    apply_marker_map,
+    map_from_convention,
+    person_meanings,
+    read_marker_map,
+)
 from borelli.recording.recording import Note, Recording, check_names
 
 HEAD_BYTES = 65536
@@ -102,7 +108,7 @@ def read_recording(
     chosen = {"units": units, "up": up, "forward": forward} if kind != "netCDF" else {}
     meanings = read_marker_map(markers) if markers is not None else {}
     try:
-        with stated_meanings(meanings):
+        with stated_meanings(person_meanings(meanings)):
             recording = FORMATS[kind].read(path, **chosen, **options)
     except TypeError as error:
         if options and "argument" in str(error):

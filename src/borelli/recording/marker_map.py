@@ -8,6 +8,7 @@
     "K2" = "left knee_lateral"
     "C7" = "C7"                       # on the midline
     "WAND" = ""                       # not used
+    "B1" = "object box"               # on an object, whose motion is computed from its three markers or more
 
 Labels that the map does not list keep the meaning that is read from their names.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 from borelli.errors import FileFormatError, SettingsError, list_names, unknown_name
 from borelli.files.atomic import write_atomic
@@ -33,11 +35,26 @@ from borelli.recording.labels.conventions import (
     usual_kind,
 )
 from borelli.recording.labels.interpret import LabelReading, interpret_labels
+from borelli.recording.objects import separate_objects
 from borelli.recording.recording import Note, Recording
 
 FORMAT, VERSION = "borelli-marker-map", 1
 MAX_MAPPED_LABELS = 10_000
-MarkerMap = Mapping[str, Meaning | None]
+OBJECT = "object"
+"""First word of the meaning of a marker on an object."""
+
+
+class ObjectMarker(NamedTuple):
+    """Meaning of a label on an object.
+
+    Attributes:
+        name: Name of the object.
+    """
+
+    name: str
+
+
+MarkerMap = Mapping[str, Meaning | ObjectMarker | None]
 """Meanings by label; None: the marker is not used."""
 
 
@@ -96,10 +113,10 @@ def apply_marker_map(recording: Recording, markers: MarkerMap) -> Recording:
     """Return the recording with its markers named so that every label means what the map states.
 
     A label whose own reading agrees keeps its name; another gets borelli's name of the landmark, such as
-    `right.knee_lateral`. Markers that the map does not use are removed.
+    `right.knee_lateral`. Markers that the map does not use are removed; those on an object become its motion.
 
     Raises:
-        SettingsError: The map lists none of the recording's labels.
+        SettingsError: The map lists none of the recording's labels, or too few of an object's.
     """
     labels = recording.markers
     if not any(label in markers for label in labels):
@@ -107,15 +124,26 @@ def apply_marker_map(recording: Recording, markers: MarkerMap) -> Recording:
             f"markers: The map lists none of the labels of {recording.name or 'the recording'} "
             f"({list_names(labels)}). Write a map of this file with `borelli markers FILE --write map.toml`."
         )
+    objects: dict[str, list[str]] = {}
+    for label in labels:
+        if isinstance(meaning := markers.get(label), ObjectMarker):
+            objects.setdefault(meaning.name, []).append(label)
+    recording = separate_objects(recording, objects)
+    labels = recording.markers
     kept = [i for i, label in enumerate(labels) if markers.get(label, True) is not None]
-    names = _names([labels[i] for i in kept], markers)
+    names = _names([labels[i] for i in kept], person_meanings(markers))
     data = recording.data.isel(marker=kept).assign_coords(marker=names)
     renamed = sum(labels[i] != name for i, name in zip(kept, names, strict=True))
     text = f"Markers mean what the map states: {renamed} are renamed, {len(labels) - len(kept)} are not used."
     return recording.with_data(data, Note(text, "changed", "--markers", code="marker_map"))
 
 
-def _names(labels: Sequence[str], markers: MarkerMap) -> list[str]:
+def person_meanings(markers: MarkerMap) -> Mapping[str, Meaning | None]:
+    """Return the meanings of labels on the person; None for others."""
+    return {label: None if isinstance(one, ObjectMarker) else one for label, one in markers.items()}
+
+
+def _names(labels: Sequence[str], markers: Mapping[str, Meaning | None]) -> list[str]:
     """Return names that mean what the map states: the labels themselves where they do."""
     names = list(labels)
     for _ in range(2):  # labels that are renamed change how the others are read
@@ -132,12 +160,16 @@ def _names(labels: Sequence[str], markers: MarkerMap) -> list[str]:
     return names
 
 
-def _meaning(label: object, text: object, path: object) -> Meaning | None:
+def _meaning(label: object, text: object, path: object) -> Meaning | ObjectMarker | None:
     if not isinstance(text, str):
         raise FileFormatError(path, f'{label}: Expected text such as "right knee_lateral", got {text!r}.')
     words = text.split()
     if not words:
         return None
+    if words[0] == OBJECT:
+        if len(words) != 2:
+            raise FileFormatError(path, f'{label}: {text!r} does not name one object. Write "object box", for example.')
+        return ObjectMarker(words[1])
     side = words[0] if words[0] in (LEFT, RIGHT, MIDDLE) else MIDDLE
     landmark = words[-1]
     if (

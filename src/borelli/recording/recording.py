@@ -42,6 +42,9 @@ class Layout(NamedTuple):
 LAYOUT: Mapping[str, Layout] = {
     "marker_position": Layout(("time", "marker", "axis"), "m", LAB),
     "marker_residual": Layout(("time", "marker"), "m", ""),
+    "object_position": Layout(("time", "object", "axis"), "m", LAB),
+    "object_orientation": Layout(("time", "object", "quaternion"), "1", LAB),
+    "object_marker_error": Layout(("time", "object"), "m", ""),
     "model_output": Layout(("time", "quantity", "axis"), "", "as the file's own model defines it"),
     "plate_force": Layout(("analog_time", "plate", "axis"), "N", LAB),
     "plate_center_of_pressure": Layout(("analog_time", "plate", "axis"), "m", LAB),

@@ -13,12 +13,14 @@ from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set, spread_frames
 from borelli.analysis.fit.least_squares import _solve_poses, solve
 from borelli.analysis.fit.parameters import make_parameters
+from borelli.analysis.fit.segment_zeros import mean_rotation, pelvis_markers
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.errors import BorelliError, SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
 from borelli.model.people.human import human
 from borelli.model.resize import resize_body
 from borelli.recording.recording import Recording, make_dataset
+from borelli.synthetic.recordings import synthetic_recording
 
 RATE = 60.0
 NOISE = 0.001  # m, of every marker along every axis
@@ -348,3 +350,27 @@ def test_drawn_models_vary_as_reported():
     sd = float(fit.data["length_sd"].sel(segment="thigh_r"))
     assert np.std(drawn) == pytest.approx(sd, rel=0.36)
     assert np.mean(drawn) == pytest.approx(fit.lengths["thigh_r"], abs=4.0 * sd / np.sqrt(60))
+
+
+def test_mean_rotation_is_that_of_small_displacements():
+    points = np.random.default_rng(0).normal(size=(4, 3))
+    rotation, translation = np.array([0.01, -0.02, 0.03]), np.array([1.0, 2.0, 3.0])
+    moved = np.cross(rotation, points - points.mean(axis=0))
+    assert np.allclose(mean_rotation(points) @ moved.ravel(), rotation, atol=1e-12)
+    assert np.allclose(mean_rotation(points) @ np.tile(translation, 4), 0.0, atol=1e-12)
+
+
+def test_axes_of_the_pelvis_are_those_of_its_markers():
+    """Their mean rotation from the marker set is none, whatever hips and trunk would prefer."""
+    model = human(68.0, 1.72, "female", markers="cmu41")
+    own = pelvis_markers(model)
+    assert [model.markers[i].name for i in own] == ["RFWT", "LFWT", "RBWT", "LBWT"]
+    assert pelvis_markers(replace(model, markers=model.markers[:2])) == ()
+    made = synthetic_recording("walk", noise=0.0, gaps=0.0)
+    fit = fit_model(human(68.0, 1.72, "female"), made.recording)
+    stated = {marker.name: np.array(marker.position) for marker in model.markers}
+    fitted = {marker.name: np.array(marker.position) for marker in fit.model.markers}
+    names = [model.markers[i].name for i in own]
+    offset = np.concatenate([fitted[name] - stated[name] for name in names])
+    turned = mean_rotation(np.array([stated[name] for name in names])) @ offset
+    assert np.degrees(np.abs(turned)).max() < 0.3

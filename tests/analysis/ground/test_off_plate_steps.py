@@ -165,6 +165,18 @@ def test_a_foot_that_leaves_its_plate_midway_is_off_it_from_there():
     assert not found[:60].any() and found[60:80, 1].all() and not found[80:].any()
 
 
+def test_feet_that_land_together_are_on_their_plates():
+    """The prediction has one foot land three frames before its plate records it; then both plates carry it all."""
+    time = np.arange(80) / 100.0
+    needed, measured = np.zeros((80, 2)), np.zeros((80, 2))
+    needed[20:60, 0], needed[17:60, 1], measured[20:60] = 0.8, 0.8, 0.8
+    complete = np.ones(80, bool)
+    complete[17:35] = False
+    assert not _off_plates(time, complete, needed, measured).any()
+    needed[10:20, 1] = 0.8  # single support that lasts shows a step off the plate
+    assert _off_plates(time, complete, needed, measured)[10:60, 1].all()
+
+
 def test_work_is_summed_where_forces_are_known():
     motion = swinging(401)
     loads = supporting(motion)

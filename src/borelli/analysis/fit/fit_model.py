@@ -17,7 +17,7 @@ from borelli.analysis.fit.apply_fit import fitted_model
 from borelli.analysis.fit.frame_selection import SET_MATCHED, choose_frames, choose_marker_set, rival_sets
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
-from borelli.analysis.fit.segment_zeros import find_flat_feet, mirrored_landmarks
+from borelli.analysis.fit.segment_zeros import find_flat_feet, pelvis_markers
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
 from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
@@ -152,8 +152,8 @@ def fit_model(
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
-    flat_feet, mirrored = find_flat_feet(marked, trials, static), mirrored_landmarks(marked)
-    parameters = make_parameters(marked, symmetric, keep or {}, flat_feet, mirrored)
+    flat_feet = find_flat_feet(marked, trials, static)
+    parameters = make_parameters(marked, symmetric, keep or {}, flat_feet, pelvis_markers(marked))
     groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
     solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
@@ -175,7 +175,7 @@ def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Mo
         return fix_unmarked_parts(marked)[0], notes
 
     def error(marked: Model) -> float:
-        parameters = make_parameters(marked, True, {})
+        parameters = make_parameters(marked, True, {}, pelvis=pelvis_markers(marked))
         groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0)
         return rms([marker_errors(group) for group in solve(parameters, groups).groups])
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot
+from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot, mean_rotation
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
@@ -29,8 +29,8 @@ OFFSET_SD = 0.030
 """[m] of a marker offset about that of the marker set."""
 SYMMETRY_SD = 0.003
 """[m] of the difference between left and right."""
-LANDMARK_SYMMETRY_SD = 0.005
-"""[m] of the difference between markers on bony landmarks left and right."""
+PELVIS_ROTATION_SD = 0.005
+"""[rad] of the pelvis in its markers, about their mean rotation from the marker set: 0.3 degrees, a convention."""
 KEPT_SD = 1e-6
 """[m] of values that the user states."""
 
@@ -63,8 +63,8 @@ class FitParameters:
     """Indices of the markers whose offsets are known."""
     flat_feet: tuple[FlatFoot, ...] = ()
     """Feet whose markers have known heights above one another."""
-    mirrored_landmarks: tuple[tuple[int, int], ...] = ()
-    """Pairs of markers on bony landmarks that mirror each other."""
+    pelvis: tuple[int, ...] = ()
+    """Markers that define the axes of the pelvis."""
 
     @cached_property
     def start(self) -> Array:
@@ -101,10 +101,8 @@ class FitParameters:
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
         mirror[self.lateral_axis] = -1.0
-        pairs = [(a, b, SYMMETRY_SD) for a, b in self.sides]
-        pairs += [(joints + a, joints + b, LANDMARK_SYMMETRY_SD) for a, b in self.mirrored_landmarks]
-        for a, b, spread in pairs:
-            k = (MARKER_SD / spread) ** 2
+        k = (MARKER_SD / SYMMETRY_SD) ** 2
+        for a, b in self.sides:
             for axis in range(3):
                 i, j = 3 * a + axis, 3 * b + axis
                 result[[i, j], [i, j]] += k
@@ -113,6 +111,10 @@ class FitParameters:
             at = 3 * (joints + np.array(foot.markers)) + 2
             count = len(at)
             result[np.ix_(at, at)] += (MARKER_SD / HEIGHT_SD) ** 2 * (np.eye(count) - 1.0 / count)
+        if self.pelvis:
+            at = (3 * (joints + np.array(self.pelvis))[:, None] + np.arange(3)).ravel()
+            slope = (MARKER_SD / PELVIS_ROTATION_SD) * mean_rotation(self.start[at].reshape(-1, 3))
+            result[np.ix_(at, at)] += slope.T @ slope
         return result
 
     def prior(self, p: Array) -> tuple[float, Array, Array]:
@@ -183,7 +185,7 @@ def make_parameters(
     symmetric: bool,
     keep: Mapping[str, float | Sequence[float]],
     flat_feet: tuple[FlatFoot, ...] = (),
-    mirrored_landmarks: tuple[tuple[int, int], ...] = (),
+    pelvis: tuple[int, ...] = (),
 ) -> FitParameters:
     """Return the parameters of a model with markers; `keep` as in `fit_model`, the rest as in `FitParameters`."""
     positions = {i: z for foot in flat_feet for i, z in zip(foot.markers, foot.height, strict=True)}
@@ -219,7 +221,7 @@ def make_parameters(
     )
     return replace(
         plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets),
-        flat_feet=flat_feet, mirrored_landmarks=mirrored_landmarks,
+        flat_feet=flat_feet, pelvis=pelvis,
     )  # fmt: skip
 
 

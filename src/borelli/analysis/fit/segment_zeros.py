@@ -1,8 +1,8 @@
 """Zero of feet and pelvis from their own markers, whatever else of the body has markers.
 
 While the sole is flat on the ground, the heights of foot markers above one another determine the zero of the ankle. The
-sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. With one
-leg, the rotation of the pelvis follows from the symmetry of the markers on its iliac spines.
+sole is flat in the static trial, and in walking while a plate carries the foot and its markers are at rest. The axes of
+the pelvis are those of the markers on its iliac spines, as the ISB recommends (Wu et al. 2002).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from borelli.analysis.motion import match_markers
 from borelli.model.model import Model
-from borelli.model.people.partial import LEGS
 from borelli.numerics.vectors import Array
+from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording
 
 FEET = {"right": "foot_r", "left": "foot_l"}
@@ -27,6 +27,9 @@ MAX_SPEED = 0.1
 MIN_LOAD = 0.5
 """Fraction of its largest vertical force that a flat foot supports."""
 MIN_FRAMES = 3
+SPINES = ("asis", "psis")
+MIN_PELVIS_WIDTH = 0.05
+"""[m] Root of the summed squared distances of markers on the pelvis from a line; nearer to it they show no rotation."""
 MAX_CORRECTION = 0.04
 """[m] A marker that is farther from its height in the marker set belongs to a foot that is not flat."""
 
@@ -63,18 +66,30 @@ def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Record
     return tuple(result)
 
 
-def mirrored_landmarks(model: Model) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of markers on the pelvis that mirror each other in the marker set; () with both legs.
+def pelvis_markers(model: Model) -> tuple[int, ...]:
+    """Return the markers that define the axes of a person's pelvis; () if they are too near to a line.
 
-    Two hips that mirror each other determine the rotation of the pelvis better.
+    They are those on the iliac spines (Wu et al. 2002), if there are enough of them, else all.
     """
-    if not any(joint.name in LEGS and joint.kind == "fixed" for joint in model.joints):
-        return ()
-    own = [i for i, marker in enumerate(model.markers) if marker.body == "pelvis"]
-    at = {i: np.array(model.markers[i].position) for i in own}
-    return tuple(
-        (i, j) for i in own for j in own if at[i][1] < 0.0 and np.abs(at[i] - at[j] * (1.0, -1.0, 1.0)).max() < 1e-9
-    )
+    own = tuple(i for i, marker in enumerate(model.markers) if marker.body == "pelvis")
+    readings = interpret_labels([marker.name for marker in model.markers]).readings
+    for chosen in (tuple(i for i in own if readings[i].landmark in SPINES), own):
+        at = np.array([model.markers[i].position for i in chosen]).reshape(-1, 3)
+        if len(chosen) >= 3 and np.linalg.svd(at - at.mean(axis=0), compute_uv=False)[1] > MIN_PELVIS_WIDTH:
+            return chosen
+    return ()
+
+
+def mean_rotation(points: Array) -> Array:
+    """Return the matrix (3, 3 markers) from small displacements of points (markers, 3) [m] to their rotation [rad].
+
+    The rotation vector w minimizes sum |d_i - w x r_i|^2, with r_i from the mean point: w = A^-1 sum r_i x d_i, where
+    A = sum |r_i|^2 1 - r_i r_i^T.
+    """
+    r = points - points.mean(axis=0)
+    inertia = (r**2).sum() * np.eye(3) - r.T @ r
+    cross = np.cross(r[:, None], np.eye(3)).transpose(2, 0, 1).reshape(3, -1)
+    return np.asarray(np.linalg.solve(inertia, cross))
 
 
 def _heights(model: Model, markers: tuple[int, ...], recording: Recording, side: str | None) -> Array | None:

@@ -192,7 +192,7 @@ def _off_plates(
     result, on = np.zeros_like(stance), np.zeros_like(stance)
     for foot in range(stance.shape[1]):
         for start, stop in find_runs(stance[:, foot]):
-            single = alone[start:stop, foot]
+            single = _lasting(alone[start:stop, foot], time[start:stop])
             stays = not single.any() if inside is None else inside[start:stop, foot].mean() >= MIN_INSIDE_FRACTION
             on[start:stop, foot] = stays and measured[start:stop, foot].max() >= loaded
             if complete[start:stop].all() or on[start, foot]:
@@ -208,6 +208,14 @@ def _off_plates(
                 first, last = next((a, b) for a, b in find_runs(stance[:, foot]) if a <= start < b)
                 leaves = last - stop < start - first
                 result[start if leaves else first : last if leaves else stop, foot] = True
+    return result
+
+
+def _lasting(on: Mask, time: Array) -> Mask:
+    """Return where single support lasts: in a few frames, feet that land together differ by errors of prediction."""
+    result = np.zeros_like(on)
+    for start, stop in find_runs(on):
+        result[start:stop] = time[stop - 1] - time[start] >= MIN_DEFICIT_DURATION
     return result
 
 

@@ -1,8 +1,8 @@
 """Inverse dynamics of a partial body: moments from the ground up, and nothing that needs the missing parts.
 
 Moments of a leg need its own segments and the load on its foot, as gait laboratories compute them. The load is known
-where a force plate carries the foot, and while the foot is in the air. Everything else is NaN: moments of a leg that
-stands off the plates, the residual, and the force on a foot that no plate measured.
+where a force plate carries the foot alone, and while the foot is in the air. Everything else is NaN: moments of a leg
+that stands off the plates, the residual, and the force on a foot that no plate measured.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from borelli.analysis.motion import root_columns
 from borelli.model.model import GROUND, Model
 from borelli.model.people.partial import LEGS, subtree
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ MIN_CONTACT = 0.5
 """Confidence of contact above which a foot is on the ground."""
 MIN_CARRIED_FRACTION = 0.8
 """Fraction of the frames of a step in which a plate must carry the foot; else the step is off the plates."""
+MAX_PRESSURE_DISTANCE = 0.1
+"""[m] of the center of pressure from the middle line of a sole, which is 0.1 m broad: beyond, the plate carries both
+feet."""
 MIN_STEP_FORCE = 0.3
 """Mean vertical force of a step, as a fraction of the weight, below which it is half on a plate; standing has 0.5."""
 
@@ -67,7 +71,7 @@ def leave_out_unknown(torques: Torques, kinematics: BodyKinematics) -> Torques:
 
 
 def known_feet(torques: Torques, kinematics: BodyKinematics) -> Mask:
-    """Return whether the load on each foot (frames, feet) is known: it is on a plate, or in the air."""
+    """Return whether the load on each foot (frames, feet) is known: it is on a plate of its own, or in the air."""
     ground = find_ground(kinematics)
     soles = required_wrench(kinematics, ground.soles)
     frames, shape = len(soles.position), (len(soles.position), len(FEET), len(POINTS))
@@ -75,18 +79,29 @@ def known_feet(torques: Torques, kinematics: BodyKinematics) -> Mask:
         [part[..., 2] - ground_levels(part) for part in np.split(soles.position, len(FEET), axis=1)], axis=1
     )
     contact = contact_confidence(height, soles.velocity, ground.velocity).reshape(shape).max(axis=2) > MIN_CONTACT
-    force = np.zeros((frames, len(FEET)))
+    force, away = np.zeros((frames, len(FEET))), np.zeros((frames, len(FEET)))
     if "ground_reaction_force" in torques.data:
-        force = torques.data["ground_reaction_force"].sel(foot=list(FEET)).values[..., 2]
+        data = torques.data.sel(foot=list(FEET))
+        force = data["ground_reaction_force"].values[..., 2]
+        away = _distance_from_soles(data["center_of_pressure"].values, soles.position.reshape(*shape, 3))
     carried = force > MIN_PLATE_FORCE
     known = np.asarray(carried | ~contact)
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     for foot in range(len(FEET)):
         for start, stop in find_runs(contact[:, foot] | carried[:, foot]):
             step = slice(start, stop), foot
-            if carried[step].mean() < MIN_CARRIED_FRACTION or force[step].mean() < MIN_STEP_FORCE * weight:
+            shared = carried[step].any() and np.nanmedian(away[step][carried[step]]) > MAX_PRESSURE_DISTANCE
+            if shared or carried[step].mean() < MIN_CARRIED_FRACTION or force[step].mean() < MIN_STEP_FORCE * weight:
                 known[step] = False
     return known
+
+
+def _distance_from_soles(center: Array, points: Array) -> Array:
+    """Return how far centers of pressure (frames, feet, 3) are from the sole's middle line (points: ..., points, 3)."""
+    heel, toe = points[..., :2, :2].mean(axis=2), points[..., 4, :2]
+    line, to = toe - heel, center[..., :2] - heel
+    along = np.clip((to * line).sum(axis=-1) / np.maximum((line**2).sum(axis=-1), 1e-12), 0.0, 1.0)
+    return np.asarray(np.linalg.norm(to - along[..., None] * line, axis=-1))
 
 
 def _blank(data: Dataset, names: Iterable[str], unknown: Mask) -> None:

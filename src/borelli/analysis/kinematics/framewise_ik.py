@@ -28,6 +28,7 @@ from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.recording.objects import OBJECT_VARIABLES
 from borelli.recording.recording import Note, Recording
 
 MARKER_STIFFNESS = 1000.0
@@ -41,6 +42,8 @@ AT_LIMIT = 1e-9
 MAX_LISTED = 8
 """Coordinates in a note, and spans of frames of each."""
 MAX_ITERATIONS = 100
+FIRST_POSES = 7
+"""Frames in which a pose is searched without a neighboring one, where the first ends at a joint limit."""
 RIGID_FIT_TOLERANCE = 1e-3
 """Fraction by which the energy of the rigid body may exceed its minimum."""
 MIN_VISIBLE_MARKERS = 3
@@ -102,11 +105,13 @@ def motion_from_coordinates(
     measured = problem.target.copy()
     measured[problem.weight <= 0.0] = np.nan
     measured = rotate(measured, to_model_axes(problem.model))
-    return make_motion(
+    motion = make_motion(
         problem.model, q, recording.data["time"].values, recording.rate,
         tree=problem.tree, markers=problem.markers, measured=measured, recording=recording,
         settings={"method": method}, notes=notes,
     )  # fmt: skip
+    objects = {name: recording.data[name] for name in OBJECT_VARIABLES if name in recording.data}
+    return replace(motion, data=motion.data.assign(objects)) if objects else motion
 
 
 def make_ik_problem(
@@ -181,27 +186,52 @@ def solve_framewise(problem: IkProblem, before: Array | None = None) -> tuple[Ar
             f"Model {problem.model.name!r}: Fewer than {MIN_VISIBLE_MARKERS} of its {len(problem.markers)} markers are "
             "visible in every frame. Check the markers with `borelli doctor`."
         )
-    q = np.tile(problem.start, (len(enough), 1))
-    if before is None:
-        best = enough[count[enough] == count[enough].max()]
-        seed = int(np.argmin(np.abs(enough - best[len(best) // 2])))
-        q[seed] = find_initial_pose(problem, int(enough[seed]))
+    if not len(enough):
+        firsts = []
+    elif before is None:
+        firsts = _find_first_poses(problem, enough, np.flatnonzero(count[enough] == count[enough].max()))
     else:
-        seed, q[:1] = 0, before
-    energy = np.zeros(len(enough))
+        firsts = [(0, before)]
+    q = np.tile(problem.start, (len(enough), 1))
+    energy, unlimited = np.full(len(enough), inf), np.full(len(enough), inf)
     steps = np.zeros(len(enough), np.int64)
-    for direction in (slice(seed, None), slice(seed, None, -1)):
-        run = np.arange(len(enough))[direction]
-        part = np.ascontiguousarray(q[run])
-        e, n = solve_poses(problem, enough[run], part, chained=True)
-        q[run], energy[run], steps[run] = part, e, n
-    notes = _leave_local_minima(problem, enough, q, energy, steps) if len(enough) else []
+    for seed, pose in firsts:
+        for direction in (slice(seed, None), slice(seed, None, -1)):
+            run = np.arange(len(enough))[direction]
+            part = np.tile(pose, (len(run), 1))
+            e, n = _minimize(problem, enough[run], part, True)
+            unlimited[run] = np.minimum(e, unlimited[run])
+            _apply_limits(problem, enough[run], part, e, n)
+            less = ~(e >= energy[run])  # also where it is not a number
+            q[run[less]], energy[run[less]], steps[run[less]] = part[less], e[less], n[less]
+    notes = _leave_local_minima(problem, enough, q, energy, unlimited, steps) if len(enough) else []
     result = np.full((len(count), q.shape[1]), np.nan)
     result[enough] = q
     if len(enough) < len(count):
         text = f"{len(count) - len(enough)} of {len(count)} frames have no pose: fewer than {MIN_VISIBLE_MARKERS} "
         notes.append(Note(text + "markers are visible.", "problem", "crop the recording", code="frames_without_pose"))
     return result, tuple(notes)
+
+
+def _find_first_poses(
+    problem: IkProblem, frames: NDArray[np.int64], best: NDArray[np.int64]
+) -> list[tuple[int, Array]]:
+    """Return one index or two among `best` of these frames, and poses (coordinates,) found without a neighbor.
+
+    The first is the median frame. A search from the rest pose may miss raised arms and end at joint limits; then the one
+    of several frames whose pose has the least energy follows.
+    """
+    middle = int(best[len(best) // 2])
+    pose = find_initial_pose(problem, int(frames[middle]))
+    x, springs = pose[problem.tree.free], problem.rest_springs
+    if ((x > springs.lower) & (x < springs.upper)).all():
+        return [(middle, pose)]
+    found = []
+    for i in best[np.linspace(0, len(best) - 1, FIRST_POSES).astype(int)]:
+        other = find_initial_pose(problem, int(frames[i]))
+        energy, _ = solve_poses(problem, frames[i : i + 1], other[None].copy(), chained=False)
+        found.append((float(energy[0]), int(i), other))
+    return [(middle, pose), min(found, key=lambda one: one[0])[1:]]
 
 
 def solve_poses(
@@ -214,6 +244,14 @@ def solve_poses(
     again with all limits as bounds, so that the limits take no time, and change nothing, where no pose is at them.
     """
     energy, count = _minimize(problem, frames, q, chained)
+    _apply_limits(problem, frames, q, energy, count)
+    return energy, count
+
+
+def _apply_limits(
+    problem: IkProblem, frames: NDArray[np.int64], q: Array, energy: Array, count: NDArray[np.int64]
+) -> None:
+    """Solve poses that are beyond a joint limit again with all limits as bounds, in place."""
     outside = np.flatnonzero(problem.is_outside(q))
     if len(outside):
         part = np.ascontiguousarray(q[outside])
@@ -221,7 +259,6 @@ def solve_poses(
         q[outside] = part
         # a search that ends at several limits may lack the last digits, but its pose is within them and near
         count[outside] = np.where(bounded > 0, bounded, count[outside])
-    return energy, count
 
 
 def _minimize(
@@ -258,19 +295,30 @@ def limit_notes(problem: IkProblem, q: Array, first: int = 0) -> tuple[Note, ...
 
 
 def _leave_local_minima(
-    problem: IkProblem, frames: NDArray[np.int64], q: Array, energy: Array, steps: NDArray[np.int64]
+    problem: IkProblem,
+    frames: NDArray[np.int64],
+    q: Array,
+    energy: Array,
+    unlimited: Array,
+    steps: NDArray[np.int64],
 ) -> list[Note]:
-    """Solve frames of unusual energy again from their neighbors, in place."""
-    median = np.median(energy)
-    repaired = 0
-    for i in np.flatnonzero((energy > MAX_ENERGY_RATIO * median) | (steps < 0)):
-        for other in (i - 1, i + 1):
-            if 0 <= other < len(q):
-                trial = q[other : other + 1].copy()
-                e, n = solve_poses(problem, frames[i : i + 1], trial, chained=False)
-                if e[0] < energy[i] * (1.0 - 1e-9):
-                    q[i], energy[i], steps[i] = trial[0], e[0], n[0]
-                    repaired += 1
+    """Solve frames of unusual energy again from their neighbors, in place.
+
+    Unusual is what exceeds the median without limits, `unlimited`: a search that passes a limit far may follow another
+    set of Cardan angles of the same pose, from which no pose within the limits is near, for the rest of the trial. The
+    way forward repairs what follows a good frame, the way back what precedes it.
+    """
+    most = MAX_ENERGY_RATIO * np.median(unlimited)
+    repaired = set()
+    for direction in (1, -1):
+        for i in np.flatnonzero((energy > most) | (steps < 0))[::direction]:
+            for other in (i - direction, i + direction):
+                if 0 <= other < len(q):
+                    trial = q[other : other + 1].copy()
+                    e, n = solve_poses(problem, frames[i : i + 1], trial, chained=False)
+                    if e[0] < energy[i] * (1.0 - 1e-9):
+                        q[i], energy[i], steps[i] = trial[0], e[0], n[0]
+                        repaired.add(int(i))
     failed = steps < 0
     if failed.all():
         raise BorelliError(
@@ -280,7 +328,7 @@ def _leave_local_minima(
     q[failed] = np.nan
     notes = []
     if repaired:
-        text = f"{repaired} frames in a local minimum were solved again from a neighboring frame."
+        text = f"{len(repaired)} frames in a local minimum were solved again from a neighboring frame."
         notes.append(Note(text, "changed", code="local_minima"))
     if failed.any():
         first = int(frames[np.flatnonzero(failed)[0]])

@@ -26,7 +26,8 @@ ATTRIBUTE = "borelli_recording"
 """Attribute with name, subject, header and notes as JSON."""
 
 STRINGS = {
-    "marker": "marker", "plate": "plate", "foot": "foot", "joint": "joint", "axis": "axis", "event_label": "event",
+    "marker": "marker", "plate": "plate", "foot": "foot", "joint": "joint", "axis": "axis", "object": "object",
+    "quaternion": "quaternion", "event_label": "event",
     "event_context": "event", "channel": "channel", "channel_units": "channel", "channel_kind": "channel",
     "coordinate": "coordinate", "coordinate_units": "coordinate", "column": "column", "column_units": "column",
     "quantity": "quantity", "quantity_units": "quantity", "quantity_kind": "quantity",
@@ -114,7 +115,7 @@ def _check_layout(dataset: Dataset, path: Path) -> None:
         for required in (*layout.dims, *REQUIRED.get(str(name), ())):
             if required not in dataset.coords:
                 raise FileFormatError(path, f"{name} has no coordinate {required!r}. {REMEDY}")
-    for name, count in (("axis", 3), ("corner", 4)):
+    for name, count in (("axis", 3), ("corner", 4), ("quaternion", 4)):
         if dataset.sizes.get(name, count) != count:
             raise FileFormatError(path, f"{name} has {dataset.sizes[name]} elements, expected {count}. {REMEDY}")
 
