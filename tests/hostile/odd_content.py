@@ -316,8 +316,12 @@ def c3d_file_bytes(trial):
     """A C3D file [mm], with plates of type 1 (force, point of application, moment)."""
     count, plates = len(trial.names), trial.force.shape[1]
     frames, rate = len(trial.points), min(trial.rate, 3e4)
-    groups = {"POINT": {"LABELS": list(trial.names) if any(trial.names) else None, "RATE": float(rate)}}
-    groups["POINT"]["LABELS"] = [_fit(name) for name in trial.names] if any(trial.names) else None
+    groups = {"POINT": {"LABELS": None, "RATE": float(rate)}}
+    if any(trial.names):
+        # a dimension is at most 255: further labels are in LABELS2, LABELS3
+        for k, start in enumerate(range(0, count, 255)):
+            labels = [_fit(name) for name in trial.names[start : start + 255]]
+            groups["POINT"][f"LABELS{k + 1 if k else ''}"] = labels
     analog = None
     if plates:
         channels = []

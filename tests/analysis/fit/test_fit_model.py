@@ -374,3 +374,12 @@ def test_axes_of_the_pelvis_are_those_of_its_markers():
     offset = np.concatenate([fitted[name] - stated[name] for name in names])
     turned = mean_rotation(np.array([stated[name] for name in names])) @ offset
     assert np.degrees(np.abs(turned)).max() < 0.3
+
+
+def test_too_many_markers_are_refused_before_the_fit():
+    model = subject()
+    copies = tuple(replace(m, name=f"{m.name} {k}") for k in range(8) for m in model.markers)
+    names = [marker.name for marker in copies]
+    recording = record(np.tile(marker_positions(model, gait(model)), (1, 8, 1)), names)
+    with pytest.raises(SettingsError, match=r"328 markers .* at most 300.*--markers map.toml"):
+        fit_model(replace(model, markers=copies), recording)

@@ -26,6 +26,8 @@ from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAMES
 from borelli.recording.recording import Note, Recording
 
+MAX_MARKERS = 300
+"""Markers that a model is fitted to: time grows as the cube of their number, and the densest sets have half of that."""
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""
 LONG_TRIAL = 10_000
@@ -71,6 +73,12 @@ def choose_marker_set(
         raise SettingsError(
             f"A fit needs {MIN_NAMES} markers, but the recording has {len(recorded)} of those of model {model.name!r} "
             f"(model: {list_names([m.name for m in model.markers])}; recording: {list_names(labels)}). {action}"
+        )
+    if len(recorded) > MAX_MARKERS:
+        raise SettingsError(
+            f"The recording has {len(recorded)} markers of model {model.name!r}; a fit takes at most {MAX_MARKERS}. "
+            "Leave out those that are not on the subject: `borelli markers FILE --write map.toml`, empty their meanings, "
+            "and use --markers map.toml; or use the model without fitting (--no-fit)."
         )
     extra = [label for label in labels if label not in matched]
     if extra:
