@@ -161,3 +161,16 @@ def test_real_trials_with_plates_are_read_in_their_unit_or_refused(names, tmp_pa
         check_outcomes(recording, tmp_path / "one.c3d")
         count += 1
     assert count >= 15
+
+
+def test_a_mechanism_in_an_animation_file_has_no_unit_to_contradict(tmp_path):
+    """Its joints are 8 m apart, in the unit that is assumed without evidence."""
+    path = tmp_path / "chain.bvh"
+    offset = "OFFSET 8 0 0 CHANNELS 3 Zrotation Yrotation Xrotation"
+    path.write_text(
+        f"HIERARCHY ROOT a {{ {offset} JOINT b {{ {offset} JOINT c {{ {offset} End Site {{ OFFSET 8 0 0 }} }} }} }}\n"
+        f"MOTION\nFrames: 2\nFrame Time: 0.01\n{' '.join(['0'] * 9)}\n{' '.join(['1'] * 9)}\n"
+    )
+    assert not [note for note in read_recording(path).notes if note.code == UNIT_CONFLICT]
+    assert not [note for note in read_recording(path, units="cm").notes if note.code == UNIT_CONFLICT]
+    assert [note for note in read_recording(path, units="m").notes if note.code == UNIT_CONFLICT]

@@ -40,7 +40,7 @@ from borelli.recording.formats.animation_skeleton import (
 )
 from borelli.recording.recording import Note, Recording
 from borelli.recording.time_stamps import check_rate, specified_rate_note
-from borelli.recording.units_and_axes import FrameOptions
+from borelli.recording.units_and_axes import UNIT_CONFLICT, FrameOptions
 
 CMU_RATE = 120.0
 """Frame rate [Hz] of the CMU collection."""
@@ -81,6 +81,7 @@ def read_amc(
     if not units:
         text = f"Length unit: {meters:.5g} m ({why})."
         unit_note = Note(text, "inferred", "--units cm (or m, mm, in, a number)", code="length_unit")
+        axis_notes = [note for note in axis_notes if note.code != UNIT_CONFLICT]
         specified = tuple(name for name in converted.user_specified if name != "units")
         converted = replace(converted, user_specified=specified)
     text = f"Frame rate: {CMU_RATE:g} Hz, assumed as in the CMU collection, because the file states none."

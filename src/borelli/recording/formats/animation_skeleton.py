@@ -20,7 +20,13 @@ from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmarks, mean_position
 from borelli.recording.length_unit import STATURE, UNIT_COST
 from borelli.recording.recording import Note, make_dataset
-from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion, specified_options
+from borelli.recording.units_and_axes import (
+    UNIT_CONFLICT,
+    Conversion,
+    FrameOptions,
+    infer_conversion,
+    specified_options,
+)
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -144,6 +150,8 @@ def infer_lab_frame(
         None, None, positions, names, units=units or unit, up=up or axis, forward=forward
     )
     converted = replace(converted, user_specified=specified_options(frame))
+    if not units:  # the length of the skeleton shows the unit better than the spread of its joints
+        notes = [note for note in notes if note.code != UNIT_CONFLICT]
     return converted, (given_unit if units else unit_note, given_up if up else up_note, *notes)
 
 
