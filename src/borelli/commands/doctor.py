@@ -58,9 +58,10 @@ def doctor(
 
 def _check_file(file: Path, model_file: Path | None, reading: dict[str, Any], json: bool) -> bool:
     """Print the issues of a file; return whether there is no error."""
+    from borelli.analysis.labeling.recording_labels import label_notes
     from borelli.commands.detect_file import detect_kind, open_file
     from borelli.model.io import read_model
-    from borelli.recording.quality_checks import check_recording
+    from borelli.recording.quality_checks import Issue, check_recording
 
     kind = detect_kind(file)
     if kind != "recording":
@@ -69,7 +70,11 @@ def _check_file(file: Path, model_file: Path | None, reading: dict[str, Any], js
         return _check_model(file, kind, open_file(file).value, json)
     with err.status("reading and checking"):
         model = None if model_file is None else read_model(model_file)
-        issues = check_recording(read_with(file, **reading), model)
+        recording = read_with(file, **reading)
+        issues = check_recording(recording, model)
+        for note in label_notes(recording) if model is None else ():
+            severity = "warning" if note.kind == "problem" else "note"
+            issues += (Issue(note.code, note.text, "labels", "", note.action, severity),)
     if json:
         print_json({"file": str(file), "kind": kind, "issues": [asdict(issue) for issue in issues]})
     else:
