@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from borelli.errors import SettingsError, list_names
+from borelli.errors import list_names
 
 if TYPE_CHECKING:
     from borelli.recording.quality_checks import Issue
@@ -16,8 +16,11 @@ TEXTS = {
     "left_right_labels": "Left and right are swapped in the labels.",
     "swapped_labels": "Two labels are swapped.",
     "not_rigid": "A marker is not fixed to the segment of its label.",
+    "labels_by_geometry": "Labels are read by geometry.",
+    "objects": "Points are on an object.",
 }
 """Findings of the check of labels, in words."""
+UNCERTAIN = "Labels name no landmarks, and geometry does not show them with certainty."
 
 
 def label_issues(recording: Recording, known: Sequence[Issue] = ()) -> list[Issue]:
@@ -52,22 +55,17 @@ def _contradictions(recording: Recording) -> Iterator[Issue]:
 
 
 def _geometric_names(recording: Recording) -> Iterator[Issue]:
-    """Yield what `analyze` finds for labels that name no landmarks: a note, or the error with which it stops."""
-    from borelli.analysis.labeling.recording_labels import name_markers
+    """Yield what `analyze` finds by geometry for labels: notes, or the error with which it stops."""
+    from borelli.analysis.labeling.recording_labels import label_notes
     from borelli.recording.quality_checks import Issue
 
     action = f"borelli markers {_file(recording)} --write map.toml, --markers map.toml"
     where = list_names(recording.markers)
-    try:
-        named = name_markers(recording)
-    except SettingsError as error:
-        text = "Labels name no landmarks, and geometry does not show them with certainty."
-        reason = str(error).removeprefix(f"{recording.name}: ")
-        yield Issue("labels_by_geometry", text, where, reason, action, "error")
-        return
-    for note in named.notes:
-        if note.code == "labels_by_geometry" and note not in recording.notes:
-            yield Issue(note.code, "Labels name no landmarks; geometry does.", where, note.text, action, "note")
+    for note in label_notes(recording):
+        failed = note.kind == "problem"
+        text = UNCERTAIN if failed else TEXTS[note.code]
+        evidence = note.text.removeprefix(f"{recording.name}: ")
+        yield Issue(note.code, text, where, evidence, action, "error" if failed else "note")
 
 
 def _file(recording: Recording) -> str:

@@ -150,7 +150,7 @@ def _names(labels: Sequence[str], markers: Mapping[str, Meaning | None]) -> list
         taken = set(names)
         for i, reading in enumerate(interpret_labels(names).readings):
             meaning = markers.get(labels[i])
-            if meaning is None or (reading.landmark, reading.side) == meaning[:2]:
+            if meaning is None or ((reading.landmark, reading.side) == meaning[:2] and not reading.contested):
                 continue
             number = 1
             while (name := own_label(meaning.landmark, meaning.side, number)) in taken:

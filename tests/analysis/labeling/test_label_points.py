@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from borelli.analysis.labeling.label_cloud import find_objects, label_cloud
+from borelli.analysis.labeling.label_cloud import label_cloud
 from borelli.analysis.labeling.label_points import PointLabels, label_points
-from borelli.analysis.labeling.tracklets import join_tracklets, tracklet_points
+from borelli.analysis.labeling.objects import find_objects
+from borelli.analysis.labeling.tracklets import join_tracklets, split_into_tracklets, tracklet_points
 from borelli.model.landmark_atlas import MarkerLandmark, find_in_atlas
 from borelli.numerics.vectors import Array
 from tests.analysis.labeling.labeled_recordings import FILES, LabeledRecording, labeled_recording, own_marker_set
@@ -110,16 +111,33 @@ def test_tracklets_are_pure() -> None:
     assert (join_tracklets(random) >= 0).sum(axis=0).max() <= 3
 
 
-def test_cloud_in_any_order_with_an_object() -> None:
+def test_columns_with_gaps_are_tracklets() -> None:
+    points = synthetic_trial().points.copy()
+    points[40:50, 3] = np.nan
+    points[60:, 5], points[:60, 7] = points[60:, 7].copy(), np.nan  # the column goes on with another marker
+    index = split_into_tracklets(points)
+    pieces = {(int(c[c >= 0][0]), *np.flatnonzero(c >= 0)[[0, -1]]) for c in index.T if (c >= 0).sum() > 10}
+    assert {(3, 0, 39), (5, 0, 59)} <= {(column, begin, end) for column, begin, end in pieces}
+    assert {(3, 50), (5, 60), (7, 60)} <= {(column, begin) for column, begin, _ in pieces}
+
+
+def test_points_that_move_together_are_an_object() -> None:
     trial = synthetic_trial()
-    # a box with four markers stands beside the person
-    box = np.array([[0.5, 1.0, 0.2], [0.9, 1.0, 0.2], [0.5, 1.3, 0.2], [0.5, 1.0, 0.6]])
-    everything = np.concatenate([trial.points, np.tile(box, (len(trial.points), 1, 1))], axis=1)
+    rng = np.random.default_rng(3)
+    angle = np.linspace(0.0, 2.0, len(trial.points))
+    rotation = np.array([[[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]] for a in angle])
+    box = np.einsum("fij,pj->fpi", rotation, rng.uniform(-0.3, 0.3, (4, 3))) + np.array([0.5, 2.0, 0.3])
+    points = np.concatenate([trial.points, box + rng.normal(0.0, 0.001, box.shape)], axis=1)
+    far = np.ones(points.shape[1], bool)
+    objects = find_objects(points, far)
+    assert len(set(objects[-4:])) == 1 and objects[-1] >= 0 and not np.isin(objects[:-4], objects[-1]).any()
+    far[-4:] = False
+    assert (find_objects(points, far)[-4:] == -1).all()
+
+
+def test_cloud_in_any_order() -> None:
+    trial = synthetic_trial()
     body = len(trial.markers)
-    points, order = in_any_order(everything)
-    tracks = tracklet_points(points, index := join_tracklets(points))
-    far = np.array([order[np.argmax(column >= 0), column[column >= 0][0]] >= body for column in index.T])
-    assert find_objects(tracks, np.full(len(far), -1), far).sum() == 4
     points, order = in_any_order(trial.points)
     found = label_cloud(points)
     assert found is not None
@@ -127,7 +145,7 @@ def test_cloud_in_any_order_with_an_object() -> None:
     names = np.array([(label.segment, label.side) for label in found.labels])
     truth = np.array([(trial.segment[i], trial.markers[i].side) for i in range(body)])
     right = labeled & (names[found.marker] == truth[order]).all(axis=-1)
-    assert not (labeled & ~seen).any() and not found.objects.any()
+    assert not (labeled & ~seen).any() and not (found.objects >= 0).any()
     assert right.sum() >= 0.97 * seen.sum()
     assert (labeled & ~right).sum() <= 0.01 * seen.sum()
 

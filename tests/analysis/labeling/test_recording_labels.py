@@ -38,6 +38,74 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(np.array_equal(one, other, equal_nan=True))
 
 
+def in_pieces(recording: Recording, seed: int = 4) -> tuple[Recording, list[str]]:
+    """Return the recording with each marker cut into columns with gaps, shuffled, and a box; and the true names."""
+    rng = np.random.default_rng(seed)
+    points = recording.data["marker_position"].values
+    columns, names = [], []
+    for i, name in enumerate(recording.markers):
+        cuts = sorted(rng.choice(np.arange(10, len(points) - 10), rng.integers(0, 3), replace=False).tolist())
+        for begin, end in zip([0, *cuts], [*cuts, len(points) + 5], strict=True):
+            piece = np.full(points[:, i].shape, np.nan)
+            piece[begin : end - 5] = points[begin : end - 5, i]
+            if np.isfinite(piece[:, 0]).sum() >= 10:
+                columns.append(piece)
+                names.append(name)
+    corners = np.array([[0.5, 1.2, 0.2], [0.9, 1.2, 0.2], [0.5, 1.5, 0.2], [0.5, 1.2, 0.6]])
+    columns += [np.tile(corner, (len(points), 1)) for corner in corners]
+    names += ["box"] * len(corners)
+    order = rng.permutation(len(columns))
+    data = recording.data.drop_dims("marker").assign(
+        marker_position=(("time", "marker", "axis"), np.array(columns)[order].transpose(1, 0, 2), {"units": "m"})
+    )
+    labels = [f"*{i + 1}" for i in range(len(columns))]
+    return recording.with_data(data.assign_coords(marker=labels)), [names[i] for i in order]
+
+
+def test_pieces_of_markers_are_gathered_and_objects_left_out() -> None:
+    pieces, truth = in_pieces(WALK)
+    named = name_markers(pieces)
+    (note,) = [note for note in named.notes if note.code == "labels_by_geometry"]
+    count = sum(name != "box" for name in truth)
+    assert f"41 markers are gathered from {count} columns" in note.text
+    (note,) = [note for note in named.notes if note.code == "objects"]
+    assert note.text.startswith("4 points move as one rigid object")
+    assert all(f"*{i + 1}" in note.text for i, name in enumerate(truth) if name == "box")
+    expected = {one.label: one for one in interpret_labels(WALK.markers).readings}
+    measured = WALK.data["marker_position"]
+    right = total = 0
+    for name, reading in zip(named.markers, interpret_labels(named.markers).readings, strict=True):
+        column = named.data["marker_position"].sel(marker=name).values
+        same = [_shared_samples(column, measured.sel(marker=label).values) for label in WALK.markers]
+        best = expected[WALK.markers[int(np.argmax(same))]]
+        total += int(np.isfinite(column[:, 0]).sum())
+        right += max(same) * ((reading.segment, reading.side) == (best.segment, best.side))
+    assert right == total and total > 0.99 * np.isfinite(pieces.data["marker_position"].values[..., 0]).sum() - 4 * 347
+
+
+def _shared_samples(one: np.ndarray, other: np.ndarray) -> int:
+    return int((one == other).all(axis=1).sum())
+
+
+@pytest.mark.slow
+def test_pieces_are_read_column_by_column() -> None:
+    pieces, truth = in_pieces(WALK)
+    expected = {one.label: one for one in interpret_labels(WALK.markers).readings}
+    readings = {one.label: one for one in read_by_geometry(pieces)}
+    for label, name in zip(pieces.markers, truth, strict=True):
+        if name == "box":
+            assert not readings[label].landmark and "rigid object" in readings[label].evidence
+        elif label in readings:
+            found, wanted = readings[label], expected[name]
+            assert (found.segment, found.side) == (wanted.segment, wanted.side)
+            mates = [
+                other
+                for other, same in zip(pieces.markers, truth, strict=True)
+                if same == name != "" and other != label
+            ]
+            assert not mates or any(mate in found.evidence for mate in mates)
+
+
 def test_names_are_kept() -> None:
     assert name_markers(WALK) is WALK and read_by_geometry(WALK) == ()
     assert check_marker_labels(WALK) is WALK

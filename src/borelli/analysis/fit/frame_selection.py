@@ -77,8 +77,8 @@ def choose_marker_set(
     if len(recorded) > MAX_MARKERS:
         raise SettingsError(
             f"The recording has {len(recorded)} markers of model {model.name!r}; a fit takes at most {MAX_MARKERS}. "
-            "Leave out those that are not on the subject: `borelli markers FILE --write map.toml`, empty their meanings, "
-            "and use --markers map.toml; or use the model without fitting (--no-fit)."
+            "Leave out those that are not on the subject: `borelli markers FILE --write map.toml`, empty their "
+            "meanings, and use --markers map.toml; or use the model without fitting (--no-fit)."
         )
     extra = [label for label in labels if label not in matched]
     if extra:

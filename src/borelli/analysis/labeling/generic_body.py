@@ -10,7 +10,7 @@ with the kernels of inverse kinematics; the scale s, common to all frames, has a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -89,6 +89,25 @@ def generic_model() -> Model:
 @cache
 def _coordinates() -> dict[str, int]:
     return {c.name: i for i, c in enumerate(generic_model().coordinates)}
+
+
+_LIMB_JOINTS = {"arm": ("clavicle", "shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle", "toe")}
+
+
+def limb_angles(limb: str, sides: str, changes: Mapping[str, float]) -> dict[int, float]:
+    """Return coordinates and angles [rad] of limbs in the prior pose but for some changes.
+
+    Args:
+        limb: "arm" or "leg".
+        sides: "r", "l" or "rl".
+        changes: Angles [rad] by names without side.
+    """
+    chosen = {
+        index: float(rest_pose()[index])
+        for name, index in _coordinates().items()
+        if name.split("_")[0] in _LIMB_JOINTS[limb] and name[-1] in sides
+    }
+    return chosen | {_coordinates()[f"{name}_{side}"]: value for name, value in changes.items() for side in sides}
 
 
 @cache

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.labeling.candidate_places import PARTS, candidate_places, list_candidate_sets, mirror_indices
-from borelli.analysis.labeling.generic_body import HEIGHT, Places, Poses, PoseSearch
+from borelli.analysis.labeling.generic_body import HEIGHT, Places, PoseSearch
 from borelli.analysis.labeling.posing import (
     MAX_DISTANCE,
     MAX_OFFSET,
@@ -24,9 +24,11 @@ from borelli.analysis.labeling.posing import (
     assign,
     correspondences,
     fit_poses,
+    local_positions,
     make_starts,
     point_distances,
 )
+from borelli.analysis.labeling.refine_posing import put_on_midline, refine_posing
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
@@ -58,6 +60,8 @@ MIN_PLACES = 6
 """Places of a marker set on a part of the body, without which it is not compared."""
 REFINED_STARTS, REFINED_WIDTHS = 3, 5
 """Best starts of a marker set alone that are fitted again, with the last widths, with the other places."""
+REFINED_HYPOTHESES = 3
+"""Hypotheses, the best ones, whose posing is refined."""
 OFFSET_FRACTION = 0.7
 """Fraction of the offset of a point from its place by which the place moves in each round."""
 
@@ -183,10 +187,14 @@ def _best_run(
         for one, found in _score(points, settings, ranked[:3], prior, without, STARTS).items():
             results[one] = min(results[one], found, key=lambda pair: pair[0])
         ranked = sorted(results, key=lambda one: results[one][0])
-    places = candidate_places(*ranked[0], without)
-    posing, frames = results[ranked[0]][1], choose_upright_frames(points, settings.frames, settings.phase)
+    frames = choose_upright_frames(points, settings.frames, settings.phase)
+    for one in ranked[:REFINED_HYPOTHESES]:
+        results[one] = _refine(points[frames], one, results[one][1], prior, without)
+    ranked = sorted(results, key=lambda one: results[one][0])
+    places, posing = candidate_places(*ranked[0], without), results[ranked[0]][1]
     if settings.move:
         posing = move_places(points[frames], places, posing)
+    posing = put_on_midline(points[frames], places, mirror_indices(*ranked[0], without), posing)
     others = [
         next((one for one in ranked if one.part == ranked[0].part and one.marker_set == ""), None),
         next((one for one in ranked if one.marker_set not in ("", ranked[0].marker_set)), None),
@@ -195,6 +203,19 @@ def _best_run(
         Alternative(candidate_places(*one, without), results[one][1].place[0]) for one in others if one is not None
     )
     return Run(ranked[0], places, posing, frames, {one: results[one][0] for one in ranked}, alternatives)
+
+
+def _refine(
+    points: Array, hypothesis: Hypothesis, posing: Posing, prior: HeightPrior, without: tuple[str, ...]
+) -> tuple[float, Posing]:
+    """Return score and posing of a hypothesis after refinement."""
+    places = candidate_places(*hypothesis, without)
+
+    def score(one: Posing) -> float:
+        return _total_score(places, one, 0, prior, hypothesis, without)
+
+    best = refine_posing(points, places, posing, score)
+    return score(best), best
 
 
 def _total_score(
@@ -240,17 +261,3 @@ def move_places(points: Array, places: Places, posing: Posing, rounds: int = 3) 
     search.points.position[:] = places.position
     distance = point_distances(search.place_positions(poses), filled, seen, place)
     return Posing(poses, place, distance, places.cost)
-
-
-def local_positions(
-    search: PoseSearch, points: Array, seen: NDArray[np.bool_], poses: Poses, place: NDArray[np.int64]
-) -> Array:
-    """Return the mean position (points, 3) [m at scale 1] of each point in the frame of its place's body."""
-    position, rotation, _ = search.body_poses(poses.q[0])
-    body = search.points.body[np.maximum(place, 0)]
-    offset = points / poses.scale[0] - position[:, body]
-    local = np.einsum("fpij,fpi->fpj", rotation[:, body], offset)
-    count = seen.sum(axis=0)
-    mean = (local * seen[..., None]).sum(axis=0) / np.maximum(count, 1)[:, None]
-    mean[(count == 0) | (place < 0)] = np.nan
-    return np.asarray(mean)

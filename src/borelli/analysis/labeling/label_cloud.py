@@ -9,18 +9,17 @@ body and keeps its own distances is an object.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.labeling.check_labels import FRAMES, pose_labeled
 from borelli.analysis.labeling.generic_body import HEIGHT, Places, Poses, PoseSearch
-from borelli.analysis.labeling.hypotheses import local_positions
-from borelli.analysis.labeling.label_points import PointLabel, PointLabels, label_points
-from borelli.analysis.labeling.posing import HeightPrior, fit_poses
-from borelli.analysis.labeling.tracklets import join_tracklets, tracklet_points
+from borelli.analysis.labeling.label_points import PointLabel, PointLabels
+from borelli.analysis.labeling.objects import MIN_OBJECT_DISTANCE, find_objects, label_body
+from borelli.analysis.labeling.posing import HeightPrior, fit_poses, local_positions
+from borelli.analysis.labeling.tracklets import split_into_tracklets, tracklet_points
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
@@ -35,12 +34,6 @@ MIN_JOIN_MARGIN = 0.03
 """[m] The place of the next missing marker must be farther by this."""
 MIN_LABELED = 6
 """Labeled points without which a frame is not posed."""
-MIN_OBJECT_DISTANCE = 0.15
-"""[m] Distance from all markers of the body beyond which a tracklet may belong to an object."""
-MAX_RIGID_SD = 0.005
-"""[m] Standard deviation of the distance of two points of an object."""
-MAX_OBJECT_POINTS = 100
-"""Tracklets, the longest ones, among which objects are looked for."""
 FOLLOW_WIDTHS = np.array([0.05, 0.05])
 """Widths [m] with which each frame is posed from the one before."""
 
@@ -52,14 +45,14 @@ class CloudLabels:
     Attributes:
         marker: Marker (frames, points) of each point, an index of `labels`; -1: none.
         labels: Labels of the markers.
-        points: Part of the body, height and uncertainties, from the frame with most tracklets.
-        objects: Points (frames, points) of objects.
+        points: The same labels with part of the body, height and uncertainties.
+        objects: Object (frames, points) of each point that moves with others as one rigid body; -1: none.
     """
 
     marker: NDArray[np.int64]
     labels: tuple[PointLabel, ...]
     points: PointLabels
-    objects: NDArray[np.bool_]
+    objects: NDArray[np.int64]
 
 
 def label_cloud(points: Array, height: float = np.nan, without: tuple[str, ...] = ()) -> CloudLabels | None:
@@ -70,7 +63,7 @@ def label_cloud(points: Array, height: float = np.nan, without: tuple[str, ...] 
         height: Height of the subject [m], if known.
         without: Marker sets that are treated as unknown.
     """
-    index = join_tracklets(points)
+    index = split_into_tracklets(points)
     tracks = tracklet_points(points, index)
     alive = index >= 0
     long = alive.sum(axis=0) >= MIN_LENGTH
@@ -78,21 +71,19 @@ def label_cloud(points: Array, height: float = np.nan, without: tuple[str, ...] 
         return None
     center = int((alive & long).sum(axis=1).argmax())
     first = np.flatnonzero(alive[center] & long)
-    found = label_points(tracks[:, first], height, without)
-    if found is None:
+    found, _ = label_body(tracks[:, first], height, without)
+    if found is None or not any(found.labels):
         return None
     labels = tuple(label for label in found.labels if label is not None)
-    first = first[[label is not None for label in found.labels]]
-    body = _Body(tracks, alive, first, labels)
+    body = _Body(tracks, alive, first[[label is not None for label in found.labels]], labels)
     body.follow(range(body.center, len(points)))
     body.follow(range(body.center - 1, -1, -1))
-    result = np.full(points.shape[:2], -1)
-    rows, columns = np.nonzero(alive & (body.marker >= 0))
-    result[rows, index[rows, columns]] = body.marker[columns]
-    is_object = np.zeros(points.shape[:2], bool)
-    rows, columns = np.nonzero(alive & find_objects(tracks, body.marker, body.far))
-    is_object[rows, index[rows, columns]] = True
-    return CloudLabels(result, labels, found, is_object)
+    marker, objects = np.full((2, *points.shape[:2]), -1)
+    own = find_objects(tracks, body.far & (body.marker < 0))
+    for result, numbers in ((marker, body.marker), (objects, own)):
+        rows, columns = np.nonzero(alive & (numbers >= 0))
+        result[rows, index[rows, columns]] = numbers[columns]
+    return CloudLabels(marker, labels, replace(found, labels=labels), objects)
 
 
 class _Body:
@@ -155,21 +146,3 @@ class _Body:
         best, second = [*distance[order[:2]], np.inf, np.inf][:2]
         if best < MAX_JOIN_DISTANCE and second > best + MIN_JOIN_MARGIN:
             self.marker[tracklet] = order[0]
-
-
-def find_objects(tracks: Array, marker: NDArray[np.int64], far: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the tracklets (tracklets,) of objects: far from the body, and at steady distances from each other.
-
-    Args:
-        tracks: Points (frames, tracklets, 3) [m], NaN outside their lives.
-        marker: Marker of each tracklet; -1: none.
-        far: Tracklets that are far from the body.
-    """
-    result = np.zeros(tracks.shape[1], bool)
-    candidates = np.flatnonzero(far & (marker < 0))[:MAX_OBJECT_POINTS]
-    for i, k in combinations(candidates, 2):
-        distance = np.linalg.norm(tracks[:, i] - tracks[:, k], axis=1)
-        distance = distance[np.isfinite(distance)]
-        if len(distance) >= MIN_LENGTH and distance.std() < MAX_RIGID_SD:
-            result[[i, k]] = True
-    return result

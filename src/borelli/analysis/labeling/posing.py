@@ -195,3 +195,17 @@ def point_distances(positions: Array, points: Array, seen: NDArray[np.bool_], pl
         squared = ((positions[i][:, own[rows]] - points[:, rows]) ** 2).sum(-1)
         result[i, rows] = np.sqrt((squared * seen[:, rows]).sum(axis=0) / seen[:, rows].sum(axis=0))
     return result
+
+
+def local_positions(
+    search: PoseSearch, points: Array, seen: NDArray[np.bool_], poses: Poses, place: NDArray[np.int64]
+) -> Array:
+    """Return the mean position (points, 3) [m at scale 1] of each point in the frame of its place's body."""
+    position, rotation, _ = search.body_poses(poses.q[0])
+    body = search.points.body[np.maximum(place, 0)]
+    offset = points / poses.scale[0] - position[:, body]
+    local = np.einsum("fpij,fpi->fpj", rotation[:, body], offset)
+    count = seen.sum(axis=0)
+    mean = (local * seen[..., None]).sum(axis=0) / np.maximum(count, 1)[:, None]
+    mean[(count == 0) | (place < 0)] = np.nan
+    return np.asarray(mean)

@@ -23,6 +23,36 @@ MAX_TRACKLETS = 20_000
 """Tracklets that are followed; a recording without order in time ends here."""
 
 
+def split_into_tracklets(points: Array) -> NDArray[np.int64]:
+    """Return the tracklets (frames, tracklets) of points: pieces of columns, or points joined, whichever are fewer.
+
+    A column of a trajectory without a name is one marker from gap to gap. Columns of points in any order are not.
+    """
+    columns, joined = _column_pieces(points), join_tracklets(points)
+    return columns if columns.shape[1] <= joined.shape[1] else joined
+
+
+def _column_pieces(points: Array) -> NDArray[np.int64]:
+    """Return the index (frames, tracklets) of pieces of columns without gaps and jumps, the longest first."""
+    seen = visible(points)
+    step = np.linalg.norm(np.diff(points, axis=0), axis=-1)
+    before = np.concatenate([np.zeros((1, points.shape[1])), step[:-1]])
+    jump = ~(step < MAX_STEP + (1.0 + STEP_FRACTION) * np.nan_to_num(before))
+    starts = seen & np.concatenate([np.ones((1, points.shape[1]), bool), jump | ~seen[:-1]])
+    pieces = []
+    for column in range(points.shape[1]):
+        first = np.flatnonzero(starts[:, column])
+        for begin, end in zip(first, [*first[1:], len(points)], strict=True):
+            gone = np.flatnonzero(~seen[begin:end, column])
+            pieces.append((int(begin), int(begin + gone[0] if len(gone) else end), column))
+    pieces.sort(key=lambda piece: (piece[0] - piece[1], piece[0], piece[2]))
+    pieces = pieces[: max(1, MAX_ENTRIES // max(len(points), 1))]
+    result = np.full((len(points), len(pieces)), -1)
+    for i, (begin, end, column) in enumerate(pieces):
+        result[begin:end, i] = column
+    return result
+
+
 def join_tracklets(points: Array) -> NDArray[np.int64]:
     """Return the index (frames, tracklets) of the point of each tracklet, -1 outside its life, the longest first.
 
