@@ -14,6 +14,7 @@ from borelli.model.marker_sets import list_marker_sets
 from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import rank_marker_sets
 from borelli.recording.io import read_recording
+from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording
 from tests.shared_data import shared
 
@@ -32,6 +33,8 @@ FILES = (
     "opensim/subject01_walk/subject01_static.trc", "opensim/subject01_walk/subject01_walk1.trc",
 )  # fmt: skip
 """Recordings of people with markers."""
+SAME_FRACTION = 0.9
+"""Fraction of the labels of the best convention from which on another one is the same with other spellings."""
 NOT_AS_IN_THE_TABLE = {"R_UHE": "wrist_ulnar", "L_UHE": "wrist_ulnar", "r_toe": "mt1", "L_toe": "mt1"}
 """Labels that mean another landmark in these recordings than in the convention of the same spelling."""
 
@@ -84,10 +87,12 @@ def labeled_recording(name: str) -> LabeledRecording:
 
 
 def own_marker_set(recording: Recording) -> tuple[str, ...]:
-    """Return the marker set of borelli that has most of the labels of a recording."""
+    """Return the marker set of borelli that has most of the labels of a recording, and the conventions that do."""
     files = {_set_name(name): name for name in list_marker_sets() if not name.startswith("joint_centers")}
     ranked = (match.set.name for match in rank_marker_sets(recording.markers))
-    return next(((files[name],) for name in ranked if name in files), ())
+    own = next(((files[name],) for name in ranked if name in files), ())
+    conventions = interpret_labels(recording.markers).conventions
+    return (*own, *(name for name, fraction in conventions if fraction >= SAME_FRACTION * conventions[0][1]))
 
 
 def _set_name(name: str) -> str:

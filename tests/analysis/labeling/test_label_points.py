@@ -21,6 +21,9 @@ CLUSTERS_ONLY = "c3d/format_variants/sample02/pc_real.c3d"
 class Count:
     """Right and wrong labels."""
 
+    def __repr__(self) -> str:
+        return f"{self.points} markers, segments {self.segments}, landmarks {self.landmarks}, sure {self.sure}"
+
     def __init__(self) -> None:
         self.points = self.segments = self.landmarks = 0
         self.sure = self.sure_wrong = 0
@@ -154,12 +157,21 @@ def test_cloud_in_any_order() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("set_known", [True, False])
 def test_recordings_without_names(set_known: bool) -> None:
-    count = Count()
-    for name in FILES:
-        if name != CLUSTERS_ONLY:
-            trial = shuffled(labeled_recording(name))
-            found = label_points(trial.points, without=() if set_known else own_marker_set(trial.recording))
-            assert found is not None
+    counts = Count(), Count()
+    names = [name for name in FILES if name != CLUSTERS_ONLY]
+    for i, name in enumerate(names):
+        trial = shuffled(labeled_recording(name))
+        found = label_points(trial.points, without=() if set_known else own_marker_set(trial.recording))
+        assert found is not None
+        one = Count()
+        for count in (one, counts[i % 2]):
             count.add(trial, found)
-    assert count.sure_wrong == 0
-    assert count.segments >= (0.98 if set_known else 0.94) * count.points
+        print(f"{name}: {one}, like {found.marker_set} {found.part}; {'; '.join(found.uncertainties)}")
+    for half, count in zip(("chosen on", "judged on"), counts, strict=True):
+        print(f"{half}: {count}")
+        assert count.sure_wrong == 0
+    points, segments, landmarks = (
+        sum(getattr(one, key) for one in counts) for key in ("points", "segments", "landmarks")
+    )
+    assert segments >= (0.98 if set_known else 0.965) * points
+    assert landmarks >= (0.95 if set_known else 0.885) * points

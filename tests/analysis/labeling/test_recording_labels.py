@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
-from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers, read_by_geometry
+from borelli.analysis.labeling.recording_labels import (
+    check_marker_labels,
+    label_unnamed,
+    name_markers,
+    read_by_geometry,
+)
 from borelli.errors import SettingsError
 from borelli.recording import rename_markers
 from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording
 from borelli.synthetic import synthetic_recording
+from tests.analysis.labeling.labeled_recordings import labeled_recording
 
 WALK = synthetic_recording("walk", seed=6).recording
 
@@ -104,6 +110,42 @@ def test_pieces_are_read_column_by_column() -> None:
                 if same == name != "" and other != label
             ]
             assert not mates or any(mate in found.evidence for mate in mates)
+
+
+MIN_RIGHT, MAX_WRONG = 0.9, 0.02
+"""Fractions of visible samples of recordings in pieces."""
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hdm/data.c3d",
+        "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d",
+        "c3d/qualisys_walk/Qualisys.c3d",
+        "opensim/rajagopal2016/walk/motion_capture_walk.trc",
+        "opensim/subject01_walk/subject01_walk1.trc",
+    ],
+)
+def test_recordings_in_pieces(name: str) -> None:
+    trial = labeled_recording(name)
+    pieces, truth = in_pieces(trial.recording.select_markers([one.label for one in trial.markers]))
+    segments = {one.label: (part, one.side) for one, part in zip(trial.markers, trial.segment, strict=True)}
+    found = label_unnamed(pieces)
+    assert found is not None and found.in_pieces
+    right = wrong = total = boxed = 0
+    for i, label in enumerate(truth):
+        own = found.marker[:, i]
+        if label == "box":
+            boxed += int((found.objects[:, i] >= 0).all())
+            continue
+        names = [found.found.labels[k] for k in own[own >= 0]]
+        good = sum(one is not None and (one.segment, one.side) == segments[label] for one in names)
+        right, wrong = right + good, wrong + len(names) - good
+        total += int(np.isfinite(pieces.data["marker_position"].values[:, i, 0]).sum())
+    print(f"{name}: {100 * right / total:.1f} % right, {100 * wrong / total:.1f} % wrong, {boxed} of 4 on the object")
+    assert right >= MIN_RIGHT * total and wrong <= MAX_WRONG * total and boxed == 4
 
 
 def test_names_are_kept() -> None:

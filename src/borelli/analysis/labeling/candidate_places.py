@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.labeling.generic_body import Places, generic_model
-from borelli.model.landmark_atlas import AtlasLandmark, landmark_atlas, segment_of
+from borelli.model.landmark_atlas import AtlasLandmark, find_in_atlas, landmark_atlas, segment_of
 from borelli.model.marker_sets import list_marker_sets, markers_from_set
 from borelli.model.model import Marker
 from borelli.numerics.vectors import Array
+from borelli.recording.labels.conventions import Convention, load_conventions
 
 CLUSTER_SEGMENTS = ("upper_arm", "forearm", "thigh", "shank")
 """Segments on which there are also markers between the landmarks."""
@@ -23,8 +25,14 @@ RARITY_DISTANCE = 0.03
 """[m] A landmark that is e times rarer must be nearer by this, in squares of distances."""
 CLUSTER_CONVENTIONS = 5
 """Number of conventions that stands for each single position of a cluster."""
+CLUSTER_COST = 1e-6
+"""[m^2] Cost of a position of a cluster that a convention has somewhere on the segment: it need not be used."""
 OTHER_SET_DISTANCE = 0.06
 """[m] A place that is not of the preferred marker set must be nearer by this, in squares of distances."""
+OTHER_CONVENTION_DISTANCE = 0.04
+"""[m] The same for a convention, whose positions are those of the atlas. Chosen on half of 26 public recordings."""
+COMPUTED_CONVENTIONS = ("Xsens MVN points",)
+"""Conventions of points that a program computes on its own body: no markers are there."""
 USUAL_LANDMARK = {"toes": "mt2", "hand": "mc2"}
 """Landmarks that conventions mean by a marker somewhere on the toes, and on the back of the hand."""
 SAME_POSITION = 0.002
@@ -46,18 +54,24 @@ def list_candidate_sets() -> tuple[str, ...]:
     return tuple(name for name in list_marker_sets() if not name.startswith("joint_centers"))
 
 
+def list_candidate_conventions() -> tuple[str, ...]:
+    """Return the names of the conventions of markers on the skin."""
+    return tuple(_conventions())
+
+
 @cache
 def candidate_places(preferred: str, part: str, without: tuple[str, ...] = ()) -> Places:
     """Return the places of a marker set, at no cost, and of all others on one of the `PARTS`, at a cost.
 
     Args:
-        preferred: Marker set, or "" for none.
+        preferred: Marker set or convention, or "" for none.
         part: Part of the body.
         without: Marker sets whose clusters are left out.
     """
     own = _set_rows(preferred) if preferred else []
+    extra = OTHER_CONVENTION_DISTANCE if preferred in _conventions() else OTHER_SET_DISTANCE
     rows = own + [
-        (*row[:-1], row[-1] + OTHER_SET_DISTANCE**2)
+        (*row[:-1], row[-1] + extra**2)
         for row in _union_rows(without)
         if not any(row[3] == one[3] and np.linalg.norm(row[4] - one[4]) < SAME_POSITION for one in own)
     ]
@@ -87,7 +101,28 @@ def _union_rows(without: tuple[str, ...]) -> list[_Row]:
 
 @cache
 def _set_rows(name: str) -> list[_Row]:
+    if name in _conventions():
+        return _convention_rows(_conventions()[name])
     return [_set_row(marker, 1.0) for marker in markers_from_set(generic_model(), name)]
+
+
+@cache
+def _conventions() -> Mapping[str, Convention]:
+    """Return the conventions of markers on skin by name."""
+    return {
+        one.name: one for one in load_conventions() if not one.has_keypoints and one.name not in COMPUTED_CONVENTIONS
+    }
+
+
+def _convention_rows(convention: Convention) -> list[_Row]:
+    """Return the landmarks of a convention where the atlas has them; on segments with clusters, those of all sets."""
+    model = generic_model()
+    kinds = {(one.landmark, one.side): one.kind for one in convention.labels.values()}
+    found = [find_in_atlas(*key, kind) for key, kind in kinds.items() if kind in ("landmark", "wand")]
+    rows = [_row(one.name, one, np.array(one.position(model)), 1.0) for one in found if one is not None]
+    clusters = {key for key, kind in kinds.items() if kind == "cluster"}
+    loose = [(*row[:-1], CLUSTER_COST) for row in _union_rows(()) if row[:2] in clusters and row[2] == "cluster"]
+    return rows + loose
 
 
 def _row(landmark: str, one: AtlasLandmark, position: Array, frequency: float) -> _Row:

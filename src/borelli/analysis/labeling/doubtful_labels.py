@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borelli.analysis.labeling.check_labels import FRAMES, MIN_MARKERS, MIN_SEGMENTS, labeled_places, pose_labeled
 from borelli.analysis.labeling.generic_body import Places, Poses, PoseSearch
@@ -74,7 +75,7 @@ def marker_landmark(one: LabelReading, keypoints: bool) -> MarkerLandmark | None
     return MarkerLandmark(one.label, one.landmark, one.side, one.kind)
 
 
-def _pose(points: Array, readings: LabelReadings, height: float) -> tuple[Array, Poses, list[int]] | None:
+def _pose(points: Array, readings: LabelReadings, height: float) -> tuple[NDArray[np.int64], Poses, list[int]] | None:
     """Return frames, poses by the undisputed labels, and the columns of misplaced markers; None without a body."""
     markers = [marker_landmark(one, readings.keypoints) for one in readings.readings]
     columns, places = labeled_places(markers)
@@ -143,9 +144,7 @@ def _segment_reading(point: Array, poses: Poses) -> tuple[Meaning, float] | None
     """Return a landmark without a fixed place on the segment at a point, and the distance [m] that shows it."""
     meanings, places = _atlas()
     distance = _distances(point, places, poses)
-    parts = [(segment, body[-2:] if body.endswith(("_r", "_l")) else "") for segment, body in
-             zip(places.segment, places.body, strict=True)]  # fmt: skip
-    limbs = [(segment, side if segment in LIMBS else "") for segment, side in parts]
+    limbs = [(one.segment, one.side if one.segment in LIMBS else "") for one in meanings]
     nearest = int(np.argmin(distance))
     same = [i for i in range(len(meanings)) if limbs[i] == limbs[nearest]]
     others = min(distance[i] for i in range(len(meanings)) if limbs[i] != limbs[nearest])

@@ -13,7 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.labeling.candidate_places import PARTS, candidate_places, list_candidate_sets, mirror_indices
+from borelli.analysis.labeling.candidate_places import (
+    PARTS,
+    candidate_places,
+    list_candidate_conventions,
+    list_candidate_sets,
+    mirror_indices,
+)
 from borelli.analysis.labeling.generic_body import HEIGHT, Places, PoseSearch
 from borelli.analysis.labeling.posing import (
     MAX_DISTANCE,
@@ -28,7 +34,7 @@ from borelli.analysis.labeling.posing import (
     make_starts,
     point_distances,
 )
-from borelli.analysis.labeling.refine_posing import put_on_midline, refine_posing
+from borelli.analysis.labeling.refine_posing import HEIGHT_SD, put_on_midline, refine_posing
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
@@ -60,6 +66,12 @@ MIN_PLACES = 6
 """Places of a marker set on a part of the body, without which it is not compared."""
 REFINED_STARTS, REFINED_WIDTHS = 3, 5
 """Best starts of a marker set alone that are fitted again, with the last widths, with the other places."""
+MIN_CONVENTION_PLACES = 10
+"""Landmarks of a convention on a part of the body, without which it is not compared."""
+CONVENTION_WIDTHS = 4
+"""Widths, the last ones, with which the places of a convention are posed from the pose that was found."""
+MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
+"""Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
 REFINED_HYPOTHESES = 3
 """Hypotheses, the best ones, whose posing is refined."""
 OFFSET_FRACTION = 0.7
@@ -67,7 +79,7 @@ OFFSET_FRACTION = 0.7
 
 
 class Hypothesis(NamedTuple):
-    """Preferred marker set ("": none), and part of the body that has markers."""
+    """Preferred marker set or convention ("": none), and part of the body that has markers."""
 
     marker_set: str
     part: str
@@ -94,7 +106,8 @@ class Alternative(NamedTuple):
 class Run(NamedTuple):
     """Best hypothesis of a run with its places and posing (one start); scores [m] of all hypotheses, the best first.
 
-    Alternatives are the same part of the body without a preferred marker set, and the next best marker set.
+    Scores are those of marker sets. Alternatives are the same part of the body without a preferred marker set, and the
+    next best marker set.
     """
 
     hypothesis: Hypothesis
@@ -103,16 +116,16 @@ class Run(NamedTuple):
     frames: NDArray[np.int64]
     scores: dict[Hypothesis, float]
     alternatives: tuple[Alternative, ...]
+    mean_distance: float
+    """Mean distance [m] between points and places, of the hypothesis or of the best marker set if that is larger.
+
+    A convention has few landmarks at no cost, so that wrong labels are nearer to their places.
+    """
 
     @property
     def height(self) -> float:
         """Height of the posed body [m]."""
         return HEIGHT * float(self.posing.poses.scale[0])
-
-    @property
-    def mean_distance(self) -> float:
-        """Mean distance [m] between points and places, at most `MAX_DISTANCE` for each."""
-        return float(np.minimum(np.nan_to_num(self.posing.distance[0], nan=MAX_DISTANCE), MAX_DISTANCE).mean())
 
 
 def run_all_hypotheses(points: Array, settings: RunSettings, prior: HeightPrior, without: tuple[str, ...] = ()) -> Run:
@@ -191,18 +204,61 @@ def _best_run(
     for one in ranked[:REFINED_HYPOTHESES]:
         results[one] = _refine(points[frames], one, results[one][1], prior, without)
     ranked = sorted(results, key=lambda one: results[one][0])
-    places, posing = candidate_places(*ranked[0], without), results[ranked[0]][1]
-    if settings.move:
-        posing = move_places(points[frames], places, posing)
-    posing = put_on_midline(points[frames], places, mirror_indices(*ranked[0], without), posing)
+    if not is_known_set(ranked[0], candidate_places(*ranked[0], without), results[ranked[0]][1]):
+        results |= _compare_conventions(points[frames], ranked[0], results[ranked[0]][1], prior, without)
+    best = min(results, key=lambda one: results[one][0])
+    places = candidate_places(*best, without)
+    posing = _finish(points[frames], best, results[best][1], settings, without)
+    of_set = (
+        posing if best == ranked[0] else _finish(points[frames], ranked[0], results[ranked[0]][1], settings, without)
+    )
     others = [
-        next((one for one in ranked if one.part == ranked[0].part and one.marker_set == ""), None),
-        next((one for one in ranked if one.marker_set not in ("", ranked[0].marker_set)), None),
+        next((one for one in ranked if one.part == best.part and one.marker_set == ""), None),
+        next((one for one in ranked if one.marker_set not in ("", best.marker_set)), None),
     ]
     alternatives = tuple(
         Alternative(candidate_places(*one, without), results[one][1].place[0]) for one in others if one is not None
     )
-    return Run(ranked[0], places, posing, frames, {one: results[one][0] for one in ranked}, alternatives)
+    scores = {one: results[one][0] for one in ranked}
+    return Run(best, places, posing, frames, scores, alternatives, max(_mean_distance(posing), _mean_distance(of_set)))
+
+
+def _finish(
+    points: Array, hypothesis: Hypothesis, posing: Posing, settings: RunSettings, without: tuple[str, ...]
+) -> Posing:
+    """Let places move if the run does so, and put points near the midline on it."""
+    places = candidate_places(*hypothesis, without)
+    moved = move_places(points, places, posing) if settings.move else posing
+    return put_on_midline(points, places, mirror_indices(*hypothesis, without), moved)
+
+
+def _mean_distance(posing: Posing) -> float:
+    """Return the mean distance [m] between points and places, at most `MAX_DISTANCE` for each."""
+    return float(np.minimum(np.nan_to_num(posing.distance[0], nan=MAX_DISTANCE), MAX_DISTANCE).mean())
+
+
+def _compare_conventions(
+    points: Array, hypothesis: Hypothesis, posing: Posing, prior: HeightPrior, without: tuple[str, ...]
+) -> _Results:
+    """Score conventions, which state which landmarks occur together, on the part and from the pose of a hypothesis."""
+    results: _Results = {}
+    near = HeightPrior(HEIGHT * float(posing.poses.scale[0]), HEIGHT_SD)
+    for name in (name for name in list_candidate_conventions() if name not in without):
+        one = Hypothesis(name, hypothesis.part)
+        places = candidate_places(*one, without)
+        if (places.cost == 0.0).sum() >= MIN_CONVENTION_PLACES:
+            found = fit_poses(PoseSearch(places), points, posing.poses, places, None, near, WIDTHS[-CONVENTION_WIDTHS:])
+            results[one] = (_total_score(places, found, 0, prior, one, without), found)
+    return results
+
+
+def is_known_set(hypothesis: Hypothesis, places: Places, posing: Posing) -> bool:
+    """Return whether the points are those of the preferred marker set, nearly without others."""
+    own = places.cost == 0.0
+    used = posing.place[0][posing.place[0] >= 0]
+    other, unused = (~own[used]).mean() if len(used) else 1.0, 1.0 - own[used].sum() / max(own.sum(), 1)
+    known = hypothesis.marker_set in list_candidate_sets()
+    return bool(known and own.any() and other <= MAX_OTHER_FRACTION and unused <= MAX_UNUSED_FRACTION)
 
 
 def _refine(

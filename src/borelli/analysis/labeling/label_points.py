@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from borelli.analysis.labeling.hypotheses import Run, RunSettings, run_all_hypotheses, run_hypotheses
+from borelli.analysis.labeling.hypotheses import Run, RunSettings, is_known_set, run_all_hypotheses, run_hypotheses
 from borelli.analysis.labeling.posing import HeightPrior
 from borelli.analysis.labeling.rivals import Margins, rival_margins
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
@@ -41,10 +41,12 @@ MIN_MARGIN = 0.01
 """[m] A label is sure only if free places of other landmarks are farther by this than its own."""
 UNKNOWN_SET_MARGIN = 0.04
 """[m] The same for segments if the points are not those of a known marker set; landmarks are never sure then."""
-UNSURE_SEGMENTS = ("forearm", "hand")
-"""Segments that are never sure if the marker set is not known: a marker at the wrist may be on either."""
-MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
-"""Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
+UNSURE_SEGMENTS = ("forearm", "hand", "head")
+"""Segments that are never sure if the marker set is not known.
+
+A marker at the wrist may be on the forearm or the hand. Four markers at the corners of a head look like front, back and
+sides of a head that is turned.
+"""
 UNSURE_LANDMARKS = (
     "wrist_radial", "wrist_ulnar", "wrist", "mt1", "mt1_base", "mt2", "mt5", "mt5_base", "hallux", "midfoot_lateral",
 )  # fmt: skip
@@ -86,7 +88,7 @@ class PointLabels:
 
     Attributes:
         labels: One per point; None where nothing was found.
-        marker_set: Marker set that the points resemble; "" if none.
+        marker_set: Marker set or convention that the points resemble; "" if none.
         part: Part of the body that has markers, one of `candidate_places.PARTS`.
         height: Height [m] of the posed body.
         score: Mean distance [m] of the points from their places.
@@ -109,7 +111,7 @@ def label_points(points: Array, height: float = np.nan, without: tuple[str, ...]
     Args:
         points: Points (frames, points, 3) [m], z up; NaN where missing. A column is the same marker in all frames.
         height: Height of the subject [m], if known.
-        without: Marker sets that are treated as unknown.
+        without: Marker sets and conventions that are treated as unknown.
 
     Returns:
         A label per point; None if the points are too few or too many for a body.
@@ -159,7 +161,7 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         if k >= 0 and (run.places.segment[k], run.places.side[k]) == (segment, side)
     ]
     near = all(run.posing.distance[0, point] < MAX_SURE_DISTANCE for run in runs)
-    known = _is_known_set(runs[0])
+    known = is_known_set(runs[0].hypothesis, runs[0].places, runs[0].posing)
     margin = MIN_MARGIN if known else UNKNOWN_SET_MARGIN
     alone = all(one.segment[point] > margin for one in margins) and (known or segment not in UNSURE_SEGMENTS)
     others = [(one.places, int(one.place[point])) for one in runs[0].alternatives]
@@ -186,11 +188,3 @@ def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, su
         sure_segment=sure_segment,
         sure_landmark=sure_landmark,
     )
-
-
-def _is_known_set(run: Run) -> bool:
-    """Return whether the points are those of the preferred marker set, nearly without others."""
-    own = run.places.cost == 0.0
-    used = run.posing.place[0][run.posing.place[0] >= 0]
-    other, unused = (~own[used]).mean() if len(used) else 1.0, 1.0 - own[used].sum() / max(own.sum(), 1)
-    return bool(own.any() and other <= MAX_OTHER_FRACTION and unused <= MAX_UNUSED_FRACTION)

@@ -62,7 +62,7 @@ def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[Labe
         recording: Recording in the lab frame.
         height: Height of the subject [m], if known.
     """
-    unnamed = _label(recording, height)
+    unnamed = label_unnamed(recording, height)
     if unnamed is None:
         return _read_doubtful(recording, height)[0]
     result = []
@@ -98,7 +98,7 @@ def name_markers(recording: Recording, height: float = np.nan) -> Recording:
     Raises:
         SettingsError: The points do not show a body with certainty.
     """
-    unnamed = _label(recording, height)
+    unnamed = label_unnamed(recording, height)
     if unnamed is None:
         return _name_doubtful(recording, height)
     found, labels = unnamed.found, [recording.markers[i] for i in unnamed.columns]
@@ -164,8 +164,13 @@ def find_label_problems(recording: Recording, height: float = np.nan) -> tuple[L
     return check_labels(_points(recording), markers, height).findings
 
 
-def _label(recording: Recording, height: float) -> UnnamedPoints | None:
-    """Return what geometry finds for labels that name no landmark; None if other labels name landmarks."""
+def label_unnamed(recording: Recording, height: float = np.nan) -> UnnamedPoints | None:
+    """Return what geometry finds for labels that name no landmark; None if others do, or no body is found.
+
+    Args:
+        recording: Recording in the lab frame.
+        height: Height of the subject [m], if known.
+    """
     if "marker_position" not in recording.data:
         return None
     readings = interpret_labels(recording.markers)

@@ -6,6 +6,8 @@ Otherwise the tracklet ends: a label is given to tracklets as a whole, so that a
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,10 +43,10 @@ def _column_pieces(points: Array) -> NDArray[np.int64]:
     starts = seen & np.concatenate([np.ones((1, points.shape[1]), bool), jump | ~seen[:-1]])
     pieces = []
     for column in range(points.shape[1]):
-        first = np.flatnonzero(starts[:, column])
-        for begin, end in zip(first, [*first[1:], len(points)], strict=True):
+        first = [*np.flatnonzero(starts[:, column]).tolist(), len(points)]
+        for begin, end in pairwise(first):
             gone = np.flatnonzero(~seen[begin:end, column])
-            pieces.append((int(begin), int(begin + gone[0] if len(gone) else end), column))
+            pieces.append((begin, begin + int(gone[0]) if len(gone) else end, column))
     pieces.sort(key=lambda piece: (piece[0] - piece[1], piece[0], piece[2]))
     pieces = pieces[: max(1, MAX_ENTRIES // max(len(points), 1))]
     result = np.full((len(points), len(pieces)), -1)
