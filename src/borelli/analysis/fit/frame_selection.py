@@ -20,6 +20,7 @@ from borelli.analysis.kinematics.framewise_ik import (
 )
 from borelli.analysis.motion import marker_points, match_markers, to_model_axes
 from borelli.errors import BorelliError, SettingsError, list_names
+from borelli.model.kinematics import root_coordinates
 from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
 from borelli.numerics.vectors import Array
@@ -221,7 +222,9 @@ def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.in
 
 def problem_of_all_markers(model: Model, recording: Recording) -> IkProblem:
     """Return the inverse kinematics problem with all the model's markers; those not recorded have no weight."""
-    problem = make_ik_problem(model, recording)
+    # no prior of the trunk: repeated in every frame it would count as evidence for the zeros of its angles
+    springs = {c.name: POSE_STIFFNESS for c in model.coordinates if c.name not in root_coordinates(model)}
+    problem = make_ik_problem(model, recording, pose_stiffness=springs)
     at = [[m.name for m in model.markers].index(marker.name) for marker in problem.markers]
     frames = len(problem.target)
     target, weight = np.zeros((frames, len(model.markers), 3)), np.zeros((frames, len(model.markers)))

@@ -26,6 +26,7 @@ from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
+from borelli.model.people.partial import unmarked_spine
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.objects import OBJECT_VARIABLES
@@ -35,6 +36,9 @@ MARKER_STIFFNESS = 1000.0
 """[N/m] of a marker spring."""
 POSE_STIFFNESS = 0.025
 """[N m/rad or N/m] to the rest pose: 1 rad off counts as much as a marker that is 5 mm off."""
+SPINE_SD = 0.3
+"""[rad] Standard deviation of the rotations of two joints of the trunk with no marker between them: else they rotate
+against each other, to their limits, where the spine is a little too long."""
 LIMIT_STIFFNESS = 10.0
 """[N m/rad or N/m] beyond a joint limit, in the search for poses; those that end there are solved within the limits."""
 AT_LIMIT = 1e-9
@@ -164,7 +168,10 @@ def _rest_springs(
     root = set(root_coordinates(model))
     start = np.array([as_number(f"rest: {c.name!r}", rest.get(c.name, c.default)) for c in coordinates])
     if not isinstance(pose_stiffness, Mapping):
-        pose_stiffness = {name: pose_stiffness for name in names if name not in root}
+        buckling = unmarked_spine(model)
+        pose_stiffness = {
+            name: pose_stiffness / (SPINE_SD**2 if name in buckling else 1.0) for name in names if name not in root
+        }
     stiffness = np.array([as_number(f"pose_stiffness: {name!r}", pose_stiffness.get(name, 0.0)) for name in names])
     free = tree.free
     springs = RestSprings(
@@ -218,7 +225,7 @@ def _find_first_poses(
 ) -> list[tuple[int, Array]]:
     """Return one index or two among `best` of these frames, and poses (coordinates,) found without a neighbor.
 
-    The first is the median frame. A search from the rest pose may miss raised arms and end at joint limits; then the one
+    The first is the median frame. A search from the rest pose may miss raised arms and end at joint limits; then that
     of several frames whose pose has the least energy follows.
     """
     middle = int(best[len(best) // 2])

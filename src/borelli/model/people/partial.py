@@ -52,6 +52,15 @@ def is_partial(model: Model) -> bool:
     return kinds.keys() >= PARTS.keys() and any(kinds[name] == "fixed" for name in WHOLE_BODY)
 
 
+def unmarked_spine(model: Model) -> frozenset[str]:
+    """Return the coordinates of the joints above and below the lower torso of a `human()`, if it has no marker."""
+    marked = {marker.body for marker in model.markers}
+    if not marked or "lower_torso" in marked or not {joint.name for joint in model.joints} >= PARTS.keys():
+        return frozenset()
+    spine = [joint for joint in model.joints if "lower_torso" in (joint.parent, joint.child)]
+    return frozenset(c.name for joint in spine for c in joint.coordinates)
+
+
 def subtree(model: Model, joint: Joint) -> list[Joint]:
     """Return a joint and all joints distal to it."""
     result = [joint]
