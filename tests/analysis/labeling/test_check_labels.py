@@ -76,6 +76,14 @@ def test_correct_labels_pass_and_swapped_sides_are_found(task: str) -> None:
     assert finding.code == "left_right_labels" and finding.severity == "error"
 
 
+def test_swapped_sides_are_found_with_a_marker_that_is_hardly_visible() -> None:
+    points, markers = synthetic_markers()
+    hidden = points.copy()
+    hidden[1:, [marker.label for marker in markers].index("RTHI")] = np.nan
+    (finding,) = check_labels(hidden, mirror(markers)).findings
+    assert finding.code == "left_right_labels" and "the body" in finding.evidence and "RTHI" not in finding.labels
+
+
 def test_swapped_pairs_are_found() -> None:
     points, markers = synthetic_markers()
     pairs = twins(markers)
@@ -164,6 +172,8 @@ def test_campaign_of_faults_on_recordings() -> None:
             pair = {markers[i].label, markers[k].label}
             again = check_labels(points, swap(markers, i, k))
             found["others"].append(any(pair & set(finding.labels) for finding in again.findings))
+    for name, values in found.items():
+        print(f"{name}: {sum(values)} of {len(values)}")
     assert len(found["false"]) >= 26 and np.mean(found["false"]) <= MAX_FALSE
     assert all(found["sides"]) and all(found["twins"])
     assert np.mean(found["others"]) >= MIN_FOUND

@@ -161,7 +161,12 @@ def _swapped_sides(
     """Compare the labels with those of swapped sides, of the whole body and of limbs; return the best with findings."""
     findings = []
     for limbs, segments in LIMBS.items():
-        changed = [i for i, segment in enumerate(places.segment) if segment in segments and places.side[i] != "middle"]
+        # a marker that is missing in the posed frames has no distance
+        changed = [
+            i
+            for i, segment in enumerate(places.segment)
+            if segment in segments and places.side[i] != "middle" and np.isfinite(posing.distance[0, i])
+        ]
         if not changed:
             continue
         swapped = swap_place_sides(places, segments)
