@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.labeling.check_labels import LabelFinding, check_labels
-from borelli.analysis.labeling.doubtful_labels import marker_landmark, read_doubtful_labels
 from borelli.analysis.labeling.label_cloud import label_cloud
 from borelli.analysis.labeling.label_points import RUNS, PointLabel, PointLabels
 from borelli.analysis.labeling.objects import label_body
+from borelli.analysis.labeling.uncertain_labels import marker_landmark, read_uncertain_labels
 from borelli.errors import SettingsError, list_names
 from borelli.numerics.vectors import Array
 from borelli.recording.labels.conventions import Meaning
@@ -56,7 +56,7 @@ class UnnamedPoints(NamedTuple):
 
 
 def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[LabelReading, ...]:
-    """Return readings that geometry gives: of labels that name no landmark if few others do, else of doubtful labels.
+    """Return readings that geometry gives: of labels that name no landmark if few others do, else of uncertain labels.
 
     Args:
         recording: Recording in the lab frame.
@@ -64,7 +64,7 @@ def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[Labe
     """
     unnamed = label_unnamed(recording, height)
     if unnamed is None:
-        return _read_doubtful(recording, height)[0]
+        return _read_uncertain(recording, height)[0]
     result = []
     for i, column in enumerate(unnamed.columns):
         own = unnamed.marker[:, i]
@@ -85,7 +85,7 @@ def read_by_geometry(recording: Recording, height: float = np.nan) -> tuple[Labe
 def name_markers(recording: Recording, height: float = np.nan) -> Recording:
     """Return the recording with names of landmarks where geometry must read its labels.
 
-    Labels that name no landmark are read by geometry if few others do; otherwise the doubtful ones are. A marker that
+    Labels that name no landmark are read by geometry if few others do; otherwise the uncertain ones are. A marker that
     continues in other columns is gathered in one.
 
     Args:
@@ -100,7 +100,7 @@ def name_markers(recording: Recording, height: float = np.nan) -> Recording:
     """
     unnamed = label_unnamed(recording, height)
     if unnamed is None:
-        return _name_doubtful(recording, height)
+        return _name_uncertain(recording, height)
     found, labels = unnamed.found, [recording.markers[i] for i in unnamed.columns]
     if found.uncertainties:
         raise SettingsError(
@@ -241,16 +241,16 @@ def _notes(unnamed: UnnamedPoints, labels: list[str]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _read_doubtful(recording: Recording, height: float) -> tuple[tuple[LabelReading, ...], tuple[str, ...]]:
-    """Return readings of doubtful labels by geometry, and the doubtful labels that it cannot read."""
+def _read_uncertain(recording: Recording, height: float) -> tuple[tuple[LabelReading, ...], tuple[str, ...]]:
+    """Return readings of uncertain labels by geometry, and the uncertain labels that it cannot read."""
     if "marker_position" not in recording.data:
         return (), ()
-    return read_doubtful_labels(_points(recording), interpret_labels(recording.markers), height)
+    return read_uncertain_labels(_points(recording), interpret_labels(recording.markers), height)
 
 
-def _name_doubtful(recording: Recording, height: float) -> Recording:
-    """Return the recording with doubtful labels named by what geometry reads; those it cannot read are left out."""
-    readings, unread = _read_doubtful(recording, height)
+def _name_uncertain(recording: Recording, height: float) -> Recording:
+    """Return the recording with uncertain labels named by what geometry reads; those it cannot read are left out."""
+    readings, unread = _read_uncertain(recording, height)
     if not readings and not unread:
         return recording
     meanings: dict[str, Meaning | None] = {one.label: Meaning(one.landmark, one.side, one.kind) for one in readings}

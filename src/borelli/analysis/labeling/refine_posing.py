@@ -90,7 +90,7 @@ def _restart_limbs(points: Array, places: Places, posing: Posing, prior: HeightP
 
 
 def put_on_midline(points: Array, places: Places, mirror: NDArray[np.int64], posing: Posing) -> Posing:
-    """Return the posing with points near the midline at midline landmarks, if the mirror image of theirs has no point.
+    """Return the posing with points near the midline at midline landmarks, if the mirror image of their place has none.
 
     The middle of the posterior spines is the sacrum, not one of them.
     """

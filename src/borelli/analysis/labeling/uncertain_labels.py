@@ -1,7 +1,7 @@
-"""Doubtful labels read by geometry: contested ones, and uncertain ones whose markers are far from what they name.
+"""Uncertain labels read by geometry: contested ones, and unsure ones whose markers are far from what they name.
 
-The generic human is posed by the labels that are not in doubt. A doubtful label gets the reading whose place on the
-posed body is near its marker; if none of its readings is, the segment at which the marker is seen.
+The generic human is posed by the other labels. An uncertain label gets the reading whose place on the posed body is
+near its marker; if none of its readings is, the segment at which the marker is seen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from borelli.recording.landmarks import visible
 MIN_MISPLACED = 0.25
 """[m] Distance from its place beyond which a marker is not at what its uncertain label names."""
 MAX_MISPLACED_FRACTION = 0.25
-"""Largest fraction of misplaced markers; with more, the body is not posed well enough to tell."""
+"""Largest fraction of misplaced markers; with more, the body is not posed well enough to decide."""
 MAX_POSED_DISTANCE = 0.08
 """[m] Largest mean distance of the other markers from their places."""
 MAX_DISTANCE = {"landmark": 0.10, "loose": 0.20}
@@ -42,10 +42,10 @@ CERTAINTIES = {"reading": 0.7, "segment": 0.5}
 """Certainty of a reading that geometry chooses among those of the label, and of one by the segment alone."""
 
 
-def read_doubtful_labels(
+def read_uncertain_labels(
     points: Array, readings: LabelReadings, height: float = np.nan
 ) -> tuple[tuple[LabelReading, ...], tuple[str, ...]]:
-    """Return readings of doubtful labels by geometry, and the doubtful labels that it cannot read.
+    """Return readings of uncertain labels by geometry, and the uncertain labels that it cannot read.
 
     Args:
         points: Marker positions (frames, markers, 3) [m], z up; NaN where missing.

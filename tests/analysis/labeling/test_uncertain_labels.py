@@ -1,12 +1,12 @@
-"""Doubtful labels: geometry chooses among their readings, or finds the segment; sure labels are left alone."""
+"""Uncertain labels: geometry chooses among their readings, or finds the segment; sure labels are left alone."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from borelli.analysis.labeling.doubtful_labels import read_doubtful_labels
 from borelli.analysis.labeling.recording_labels import label_notes, name_markers
+from borelli.analysis.labeling.uncertain_labels import read_uncertain_labels
 from borelli.recording.io import read_recording
 from borelli.recording.labels.conventions import Meaning
 from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
@@ -30,7 +30,7 @@ def with_reading(label: str, meaning: Meaning, certainty: float, *others: tuple[
 def test_a_contested_label_gets_the_reading_that_is_near(first: Meaning, second: Meaning) -> None:
     readings = with_reading("RKNE", first, 0.5, (second, 0.45))
     assert next(one for one in readings.readings if one.label == "RKNE").contested
-    (found,), unread = read_doubtful_labels(POINTS, readings)
+    (found,), unread = read_uncertain_labels(POINTS, readings)
     assert (found.label, found.landmark, found.side) == ("RKNE", "knee_lateral", "right") and not unread
     assert not found.contested and found.certainty < 0.9
     assert "knee_lateral" in found.evidence and "elbow_lateral" in found.evidence and "mm" in found.evidence
@@ -38,21 +38,21 @@ def test_a_contested_label_gets_the_reading_that_is_near(first: Meaning, second:
 
 def test_a_contested_label_between_its_readings_is_not_read() -> None:
     plateau = Meaning("fibular_head", "left")
-    found, unread = read_doubtful_labels(POINTS, with_reading("RKNE", Meaning("asis", "left"), 0.5, (plateau, 0.45)))
+    found, unread = read_uncertain_labels(POINTS, with_reading("RKNE", Meaning("asis", "left"), 0.5, (plateau, 0.45)))
     assert not unread and found[0].segment in ("thigh", "shank") and found[0].side == "right"
     far = POINTS.copy()
     far[:, WALK.markers.index("RKNE")] += (0.0, -1.0, 0.0)
-    assert read_doubtful_labels(far, with_reading("RKNE", KNEE, 0.5, (ELBOW, 0.45))) == ((), ("RKNE",))
+    assert read_uncertain_labels(far, with_reading("RKNE", KNEE, 0.5, (ELBOW, 0.45))) == ((), ("RKNE",))
 
 
 def test_an_uncertain_label_far_from_what_it_names_is_read_by_segment() -> None:
-    (found,), unread = read_doubtful_labels(POINTS, with_reading("RSHN", Meaning("upper_arm", "left", "cluster"), 0.6))
+    (found,), unread = read_uncertain_labels(POINTS, with_reading("RSHN", Meaning("upper_arm", "left", "cluster"), 0.6))
     assert (found.label, found.segment, found.side, found.kind) == ("RSHN", "shank", "right", "cluster") and not unread
     assert found.certainty <= 0.5 and "left upper_arm" in found.evidence
     # a sure label is not changed: the check of labels reports it
-    assert read_doubtful_labels(POINTS, with_reading("RSHN", Meaning("upper_arm", "left", "cluster"), 1.0)) == ((), ())
+    assert read_uncertain_labels(POINTS, with_reading("RSHN", Meaning("upper_arm", "left", "cluster"), 1.0)) == ((), ())
     near = with_reading("RSHN", Meaning("shank", "right", "cluster"), 0.6)
-    assert read_doubtful_labels(POINTS, near) == ((), ())
+    assert read_uncertain_labels(POINTS, near) == ((), ())
 
 
 def test_without_a_body_nothing_is_read() -> None:
@@ -60,8 +60,8 @@ def test_without_a_body_nothing_is_read() -> None:
     few = replace(readings, readings=tuple(one for one in readings.readings if one.label in ("RKNE", "LKNE")))
     columns = [WALK.markers.index("RKNE"), WALK.markers.index("LKNE")]
     columns = [i for i, name in enumerate(WALK.markers) if i in columns]
-    assert read_doubtful_labels(POINTS[:, columns], few) == ((), ("RKNE",))
-    assert read_doubtful_labels(np.full_like(POINTS, np.nan), readings) == ((), ())
+    assert read_uncertain_labels(POINTS[:, columns], few) == ((), ("RKNE",))
+    assert read_uncertain_labels(np.full_like(POINTS, np.nan), readings) == ((), ())
 
 
 @pytest.mark.data
