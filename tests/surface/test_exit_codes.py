@@ -95,7 +95,8 @@ def test_an_interrupted_command_gives_code_130(tmp_path):
         'format = "borelli-scene"\nversion = 1\nname = "s"\nduration = 0.1\nstep = 0.01\nmodel = "human"\n'
     )
     code = (
-        "import sys, time, borelli.scenes.scene_files as files\n"
+        "import signal, sys, time, borelli.scenes.scene_files as files\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell ignores it in background jobs
         "def wait(path):\n    print('waiting', flush=True)\n    time.sleep(600)\n"
         "files.read_scene = wait\n"
         "sys.argv = ['borelli', 'simulate', 's.toml']\n"
