@@ -28,7 +28,7 @@ from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAME
 from borelli.recording.recording import Note, Recording
 
 MAX_MARKERS = 300
-"""Markers that a model is fitted to: time grows as the cube of their number, and the densest sets have half of that."""
+"""Markers that a model is fitted to, at most: a fit of 533 took more than a minute of processor time."""
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""
 LONG_TRIAL = 10_000
