@@ -100,8 +100,11 @@ def compute_points(energy_at):
             point_position[m, 0], point_position[m, 1], point_position[m, 2] = x, y, z
             continue
         R, o = pose.rotation[b], pose.position[b]
-        for i in range(3):
-            point_position[m, i] = o[i] + R[i, 0] * x + R[i, 1] * y + R[i, 2] * z
+        # all sums before the first write, which could change R as far as the compiler knows
+        px = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
+        py = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
+        pz = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+        point_position[m, 0], point_position[m, 1], point_position[m, 2] = px, py, pz
 
 
 @inline_into_caller
@@ -246,14 +249,17 @@ def _sum_subtrees(energy_at, target, weight):
         k, b = weight[m], body[m]
         if not k > 0.0 or b < 0:
             continue
-        load, x = subtree[b], point_position[m]
+        load = subtree[b]
+        # values, not views: a write to `load` could change an array as far as the compiler knows
+        x = (point_position[m, 0], point_position[m, 1], point_position[m, 2])
+        force = (k * (x[0] - target[m, 0]), k * (x[1] - target[m, 1]), k * (x[2] - target[m, 2]))
         load[K] += k
         n = KXX
         for i in range(3):
             load[KX + i] += k * x[i]
-            load[FORCE + i] += k * (x[i] - target[m, i])
+            load[FORCE + i] += force[i]
             for j in range(3):
-                load[MOMENT + 3 * i + j] += x[i] * (k * (x[j] - target[m, j]))
+                load[MOMENT + 3 * i + j] += x[i] * force[j]
             for j in range(i, 3):
                 load[n] += k * x[i] * x[j]
                 n += 1
