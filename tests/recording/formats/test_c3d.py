@@ -313,6 +313,16 @@ def test_more_than_255_labels_and_events(tmp_path):
     assert "LABELS3" in one.metadata["POINT"]
 
 
+
+def test_negative_times_are_refused(tmp_path):
+    """Frame numbers are unsigned: a file that started at frame -50 would be read at other times, or not at all."""
+    data = make_dataset({"marker_position": np.zeros((5, 1, 3))}, {"marker": ["A"]}, rate=100.0)
+    early = data.assign_coords(time=data["time"].values - 0.5)
+    with pytest.raises(SettingsError, match=r"starts at -0.5 s.*--start 0"):
+        write_c3d(Recording(early, "early"), tmp_path / "early.c3d")
+    assert not (tmp_path / "early.c3d").exists()
+
+
 @pytest.mark.parametrize(
     ("labels", "descriptions", "names"),
     [
