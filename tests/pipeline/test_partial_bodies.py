@@ -12,7 +12,7 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import match_markers
 from borelli.errors import ModelError, SettingsError
 from borelli.export.stage_files import read_stage
-from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_static, read_trial
+from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_calibration, read_trial
 from borelli.pipeline.analyze import analyze
 from borelli.pipeline.stages import StageSettings, compute_torques, run_inverse_kinematics
 from borelli.recording.clean import clean
@@ -170,7 +170,7 @@ def _run(recording, static, settings):
 def _whole(trial):
     """Return settings, recording, static trial, model and torques of a whole body; markers are those of the model."""
     settings = settings_of(TRIALS[trial])
-    recording, still = read_trial(shared(TRIALS[trial]), settings), read_static(settings)
+    recording, still = read_trial(shared(TRIALS[trial]), settings), read_calibration(settings).static
     model, _ = _run(recording, still, settings)
     recording, still = (None if one is None else without(one, model, ()) for one in (recording, still))
     return settings, recording, still, *_run(recording, still, settings)

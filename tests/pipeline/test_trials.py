@@ -16,7 +16,7 @@ from borelli.pipeline.analysis_settings import (
     AnalysisSettings,
     generic_model,
     missing_marker_notes,
-    read_static,
+    read_calibration,
     read_trial,
     size_notes,
 )
@@ -51,9 +51,9 @@ def test_ends_with_few_visible_markers_are_trimmed(walk):
 def test_start_and_end_do_not_apply_to_the_static_trial(walk, tmp_path):
     walk.recording.to_netcdf(tmp_path / "static.nc")
     settings = AnalysisSettings(static=tmp_path / "static.nc", start=0.5, end=1.0)
-    assert read_static(settings).frames == walk.recording.frames
+    assert read_calibration(settings).static.frames == walk.recording.frames
     assert read_trial(tmp_path / "static.nc", settings).frames < walk.recording.frames
-    assert read_static(AnalysisSettings()) is None
+    assert read_calibration(AnalysisSettings()).static is None
 
 
 def test_one_file_of_forces_is_rejected_for_several_recordings(tmp_path):
@@ -194,7 +194,7 @@ def test_hip_flexion_agrees_with_plug_in_gait(name, limit):
     """Mean difference [deg] from the angles in the file; the axes of its pelvis are those of its markers, too."""
     settings = settings_of(name)
     recording = read_trial(shared(name), settings)
-    model = fit_model(generic_model(settings, recording), recording, static=read_static(settings)).model
+    model = fit_model(generic_model(settings, recording), recording, static=read_calibration(settings).static).model
     found = run_inverse_kinematics(recording, model, StageSettings()).data["coordinate_value"]
     for side in "RL":
         quantity = next(q for q in recording.data["quantity"].values if str(q).endswith(f"{side}HipAngles"))

@@ -28,6 +28,10 @@ def analyze(
     sex: options.Sex = None,
     fit: Annotated[bool, option("Fit the model to the recordings. Default: on.")] = True,
     static: options.Static = None,
+    functional: options.Functional = None,
+    hip_regression: options.HipRegression = "harrington",
+    knee_width: options.KneeWidth = None,
+    ankle_width: options.AnkleWidth = None,
     forces: options.Forces = None,
     plates: options.Plates = True,
     contact: options.Contact = None,
@@ -68,17 +72,19 @@ def analyze(
     from borelli.pipeline.uncertainty import check_uncertainty_settings
 
     settings = AnalysisSettings(
-        model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
+        model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, functional=tuple(functional or ()),
+        hip_regression=hip_regression, knee_width=options.to_meters(knee_width),
+        ankle_width=options.to_meters(ankle_width), forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
         ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
             "marker_set": marker_set,
         },
-        monte_carlo=monte_carlo, marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
+        monte_carlo=monte_carlo, marker_noise=options.to_meters(marker_noise),
     )  # fmt: skip
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
-    compile_once(*recordings, model, static, forces, skeleton, markers)
+    compile_once(*recordings, model, static, *(functional or ()), forces, skeleton, markers)
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
     if json:

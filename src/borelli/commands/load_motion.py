@@ -108,11 +108,10 @@ def _free_coordinates(model: Model) -> list[str]:
 
 def _fit_and_follow(path: Path, settings: AnalysisSettings) -> Motion:
     """Fit a model to a recording and run inverse kinematics."""
-    from borelli.analysis.fit.fit_model import fit_model
-    from borelli.pipeline.analysis_settings import generic_model, read_trial, size_notes
+    from borelli.pipeline.analysis_settings import CalibrationTrials, fit_subject, read_trial, size_notes
     from borelli.pipeline.stages import StageSettings, run_inverse_kinematics
 
     trial = read_trial(path, settings)
-    fit = fit_model(generic_model(settings, trial), [trial])
+    fit = fit_subject(settings, [trial], CalibrationTrials())
     motion = run_inverse_kinematics(trial, fit.model, StageSettings(ik_method=settings.ik_method))
     return replace(motion, notes=(*size_notes(settings, trial), *fit.notes, *motion.notes))

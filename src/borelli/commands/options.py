@@ -76,6 +76,20 @@ ModelFile = Annotated[
     Path | None, option("Model to fit. Default: a generic human of the given mass and height.", "FILE", "--model")
 ]
 Static = Annotated[Path | None, option("Static calibration trial: the subject stands still.", "FILE")]
+Functional = Annotated[
+    list[Path] | None,
+    option("Functional trial: the hips move far in several directions (star-arc); may be repeated.", "FILE"),
+]
+HipRegression = Annotated[
+    str,
+    option("Regression of hip centers from the iliac spines: harrington or bell. Default: harrington.", "NAME"),
+]
+KneeWidth = Annotated[
+    float | None, option("Width of the knee [mm]. Default: from the recording, else from height.", "MM")
+]
+AnkleWidth = Annotated[
+    float | None, option("Width of the ankle [mm]. Default: from the recording, else from height.", "MM")
+]
 Plates = Annotated[
     bool, option("Use the force plates. With --no-plates, predict ground reaction forces from the motion. Default: on.")
 ]
@@ -99,6 +113,11 @@ def given_options(options: Mapping[str, Any]) -> str:
     """Return the names of the options that were given, as they are typed."""
     flags = {"marker_set": "set"}
     return ", ".join(f"--{flags.get(name, name)}" for name, value in options.items() if value is not None)
+
+
+def to_meters(width: float | None) -> float | None:
+    """Return a width in m that was given in mm."""
+    return None if width is None else 1e-3 * width
 
 
 def output(help: str, metavar: str = "FILE") -> Any:

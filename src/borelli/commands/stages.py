@@ -31,6 +31,10 @@ def fit(
     height: options.Height = None,
     sex: options.Sex = None,
     static: options.Static = None,
+    functional: options.Functional = None,
+    hip_regression: options.HipRegression = "harrington",
+    knee_width: options.KneeWidth = None,
+    ankle_width: options.AnkleWidth = None,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -46,23 +50,30 @@ def fit(
 
     Segment lengths, joint centers and marker offsets are estimated.
     """
-    check_target(target, (*recordings, model, static, skeleton, markers), force=force)
-    from borelli.analysis.fit.fit_model import fit_model
+    check_target(target, (*recordings, model, static, *(functional or ()), skeleton, markers), force=force)
     from borelli.commands.compile_notice import compile_once
     from borelli.model.io import write_model
-    from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_static, read_trial, size_notes
+    from borelli.pipeline.analysis_settings import (
+        AnalysisSettings,
+        fit_subject,
+        read_calibration,
+        read_trial,
+        size_notes,
+    )
 
     settings = AnalysisSettings(
-        model=model, mass=mass, height=height, sex=sex, static=static, start=start, end=end,
+        model=model, mass=mass, height=height, sex=sex, static=static, functional=tuple(functional or ()),
+        hip_regression=hip_regression, knee_width=options.to_meters(knee_width),
+        ankle_width=options.to_meters(ankle_width), start=start, end=end,
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
             "marker_set": marker_set,
         },
     )  # fmt: skip
-    compile_once(*recordings, model, static, skeleton, markers)
+    compile_once(*recordings, model, static, *(functional or ()), skeleton, markers)
     with err.status("fitting the model"):
         trials = [read_trial(path, settings) for path in recordings]
-        result = fit_model(generic_model(settings, trials[0]), trials, static=read_static(settings))
+        result = fit_subject(settings, trials, read_calibration(settings))
         lost = write_model(result.model, target, overwrite=force)
     notes = (*size_notes(settings, trials[0]), *result.notes)
     values = {

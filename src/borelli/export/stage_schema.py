@@ -55,6 +55,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("stride_start", "stride_end", "stride_side"), ("stride",)),
     **dict.fromkeys(("length", "length_sd", "length_given"), ("segment",)),
     **dict.fromkeys(("zero_sd", "pose_sd", "coordinate_units"), ("coordinate",)),
+    **dict.fromkeys(("joint_center", "joint_center_sd"), ("joint", "axis")),
     **dict.fromkeys(("marker_rms", "marker_rms_held_out"), ("marker",)),
     "body_position": ("time", "body", "axis"),
     "body_orientation": ("time", "body", "quaternion"),
@@ -87,7 +88,10 @@ ENERGY_SUMMARY = (
     "numerical_work_net_j", "numerical_work_absolute_j", "energy_change_j", "energy_balance_error_percent",
 )  # fmt: skip
 LOADS = ("force", "point", "moment", "load_body")
-FIT = ("length", "length_sd", "length_given", "zero_sd", "pose_sd", "coordinate_units", "marker_rms")
+FIT = (
+    "length", "length_sd", "length_given", "joint_center", "joint_center_sd", "zero_sd", "pose_sd", "coordinate_units",
+    "marker_rms",
+)  # fmt: skip
 SUFFIXES = ("sd", "low", "high")
 """Forms of each variable of the uncertainty."""
 UNCERTAINTY_GROUPS = ("torques", "energy", "summary", "curves", "tables")
@@ -162,7 +166,7 @@ def check_loads(data: Dataset, model: Model, path: Path) -> None:
 
 def check_fit(data: Dataset, model: Model, path: Path) -> None:
     """Raise `FileFormatError` for a dataset that does not describe the fit of this model."""
-    labels = {**_labels(coordinate_labels(model)), "marker": [marker.name for marker in model.markers]}
+    labels = {**_labels(coordinate_labels(model)), "marker": [marker.name for marker in model.markers], "axis": AXES}
     _check_variables(data, path, FIT, labels)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from borelli.analysis.fit.fit_model import Fit, fit_model
+from borelli.analysis.fit.hip_regressions import HIP_REGRESSIONS
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers
@@ -34,7 +36,7 @@ DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
 MAX_UNMARKED_FRACTION = 0.3
 """Fraction of body mass without markers above which a note reports it; both arms are 0.1."""
 PATHS = ("model", "static", "forces")
-NUMBERS = ("mass", "height", "cutoff", "start", "end", "marker_noise")
+NUMBERS = ("mass", "height", "cutoff", "start", "end", "marker_noise", "knee_width", "ankle_width")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class AnalysisSettings:
         sex: "male" or "female"; None: from the recording.
         fit: Fit the model to the recordings.
         static: Static calibration trial, in which the subject stands still.
+        functional: Functional trials, in which the hips move far in several directions.
+        hip_regression: Regression of hip centers, as in `fit_model`.
+        knee_width: Width of the knee [m]; None: from the recording, else from height.
+        ankle_width: Width of the ankle [m]; None: from the recording, else from height.
         forces: Separate file with the force plates of the recording.
         contact: Body that something without a plate supports, such as a seat ("pelvis") or a rail ("hand_r"): the force
             on it is estimated where plates do not support the subject. None: such a contact is only reported.
@@ -69,6 +75,10 @@ class AnalysisSettings:
     sex: str | None = None
     fit: bool = True
     static: Path | None = None
+    functional: tuple[Path, ...] = ()
+    hip_regression: str = HIP_REGRESSIONS[0]
+    knee_width: float | None = None
+    ankle_width: float | None = None
     forces: Path | None = None
     contact: str | None = None
     plates: bool = True
@@ -91,7 +101,10 @@ class AnalysisSettings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
                 raise SettingsError(f"{name}: Expected a number, got {type(value).__name__} {value!r}.")
-        for name, known in (("ik_method", IK_METHODS), ("id_method", ID_METHODS)):
+        functional = (self.functional,) if isinstance(self.functional, str | PathLike) else self.functional
+        object.__setattr__(self, "functional", tuple(as_path(path, "functional") for path in functional))
+        methods = (("ik_method", IK_METHODS), ("id_method", ID_METHODS), ("hip_regression", HIP_REGRESSIONS))
+        for name, known in methods:
             object.__setattr__(self, name, option_value(name, str(getattr(self, name)), known))
 
 
@@ -145,11 +158,26 @@ def _read_with_plates(path: Path, settings: AnalysisSettings) -> Recording:
     return recording if settings.forces is None else add_plates(recording, read_recording(settings.forces))
 
 
-def read_static(settings: AnalysisSettings) -> Recording | None:
-    """Read the complete static trial; `start`, `end` and `forces` apply to the other trials only."""
-    if settings.static is None:
-        return None
-    return read_trial(settings.static, replace(settings, forces=None, start=-np.inf, end=np.inf))
+class CalibrationTrials(NamedTuple):
+    """Trials that determine the joint centers."""
+
+    static: Recording | None = None
+    functional: tuple[Recording, ...] = ()
+
+
+def read_calibration(settings: AnalysisSettings) -> CalibrationTrials:
+    """Read the complete calibration trials; `start`, `end` and `forces` apply to the other trials only."""
+    whole = replace(settings, forces=None, start=-np.inf, end=np.inf)
+    static = None if settings.static is None else read_trial(settings.static, whole)
+    return CalibrationTrials(static, tuple(read_trial(path, whole) for path in settings.functional))
+
+
+def fit_subject(settings: AnalysisSettings, trials: Sequence[Recording], calibration: CalibrationTrials) -> Fit:
+    """Fit the model of the settings to trials."""
+    return fit_model(
+        generic_model(settings, trials[0]), list(trials), static=calibration.static, functional=calibration.functional,
+        hip_regression=settings.hip_regression, knee_width=settings.knee_width, ankle_width=settings.ankle_width,
+    )  # fmt: skip
 
 
 def _alternative(recording: Recording, path: Path) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
-from borelli.analysis.fit.fit_model import Fit, fit_model
+from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
@@ -43,10 +43,12 @@ from borelli.model.resize import scale_mass
 from borelli.pipeline.analysis_settings import (
     PATHS,
     AnalysisSettings,
+    CalibrationTrials,
     as_path,
+    fit_subject,
     generic_model,
     missing_marker_notes,
-    read_static,
+    read_calibration,
     read_trial,
     size_notes,
 )
@@ -76,7 +78,7 @@ TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, *OPENSIM_FILES, "report.html
 """Files of each recording."""
 STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
 """Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
-RESULT_MODULES = tuple(function.__module__ for function in (read_trial, fit_model, compute_torques))
+RESULT_MODULES = tuple(function.__module__ for function in (read_trial, compute_torques))
 """Modules whose code, with all that they import, determines the results."""
 REPEAT_WORK = 0.05
 """Work of one Monte Carlo repeat as a fraction of the rest of the analysis."""
@@ -174,7 +176,7 @@ def analyze(
     for own in folders:
         outputs[own] = (*outputs.get(own, ()), *files)
     read_too = (settings.reading.get(name) for name in ("skeleton", "markers"))
-    sources = (*paths, *(getattr(settings, name) for name in PATHS), *read_too)
+    sources = (*paths, *(getattr(settings, name) for name in PATHS), *settings.functional, *read_too)
     with (
         protect_inputs(*sources),
         results_folders(outputs, "analyze", overwrite=overwrite, is_damaged=is_damaged_stage) as results,
@@ -199,13 +201,14 @@ def _analyze(
     start = perf_counter()
     progress("reading recordings", 0.0)
     trials = [_read_trial(path, folder if len(paths) == 1 else folder / path.stem, settings) for path in paths]
-    static = read_static(settings)
+    calibration = read_calibration(settings)
     runtime["read"] = perf_counter() - start
     ends = stage_ends(settings.monte_carlo)
     progress("fitting the model", ends["read"])
     sources = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
     inputs: dict[str, Any] = {"recordings": [source["sha256"] for source in sources]}
     inputs |= {name: file_hash(path) for name in PATHS if (path := getattr(settings, name)) is not None}
+    inputs["functional"] = [file_hash(path) for path in settings.functional]
     if settings.reading.get("markers") is not None:
         inputs["markers"] = file_hash(Path(settings.reading["markers"]))
     fit_key = _fit_key(settings, inputs)
@@ -214,7 +217,7 @@ def _analyze(
         results.keep(folder / name for name in FIT_FILES)
     for own, expected in zip(folders, keys, strict=True):
         results.keep(_reusable_stages(own, expected, settings))
-    fitted = _fit_subject(trials, static, folder, settings, fit_key)
+    fitted = _fit_subject(trials, calibration, folder, settings, fit_key)
     runtime["fit"] = fitted.runtime
 
     @cache
@@ -222,7 +225,7 @@ def _analyze(
         """Return the fit with its solution, which its file does not contain."""
         if fitted.fit is None or fitted.fit.solution is not None:
             return fitted.fit
-        again = fit_model(generic_model(settings, trials[0]), list(trials), static=static)
+        again = fit_subject(settings, trials, calibration)
         return replace(again, model=fitted.model)  # whose mass may come from the plates
 
     analyses = []
@@ -288,9 +291,8 @@ def stage_ends(repeats: int) -> dict[str, float]:
 
 
 def _fit_key(settings: AnalysisSettings, inputs: Mapping[str, Any]) -> str:
-    used = {
-        name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates", "ignore")
-    }
+    names = ("mass", "height", "sex", "fit", "start", "end", "plates", "ignore")
+    used = {name: getattr(settings, name) for name in (*names, "hip_regression", "knee_width", "ankle_width")}
     return stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
 
 
@@ -321,7 +323,7 @@ def _uncertainty_key(energy_key: str, settings: AnalysisSettings) -> str:
 
 
 def _fit_subject(
-    trials: Sequence[Recording], static: Recording | None, folder: Path, settings: AnalysisSettings, key: str
+    trials: Sequence[Recording], calibration: CalibrationTrials, folder: Path, settings: AnalysisSettings, key: str
 ) -> _FittedModel:
     """Fit the model to the trials, or read the fit of an earlier run."""
     start = perf_counter()
@@ -332,13 +334,14 @@ def _fit_subject(
         known, runtimes = stored
         write_atomic(model_to_text(known.model), folder / "model.toml")
         return _FittedModel(known.model, known, known.notes, key, runtimes["fit"], reused=True)
-    model = generic_model(settings, trials[0])
     notes = size_notes(settings, trials[0])
     if not settings.fit:
-        return _FittedModel(model, None, notes, key, perf_counter() - start)
-    fit = fit_model(model, list(trials), static=static)
+        return _FittedModel(generic_model(settings, trials[0]), None, notes, key, perf_counter() - start)
+    fit = fit_subject(settings, trials, calibration)
     if settings.plates and any(note.code == "mass_assumed" for note in notes):
-        weighed = mass_from_plates(fit.model, [excerpt(one) for one in (*trials, static) if one is not None])
+        weighed = mass_from_plates(
+            fit.model, [excerpt(one) for one in (*trials, calibration.static) if one is not None]
+        )
         if weighed is not None:
             text = f"Body mass: {weighed[0]:.1f} kg, estimated from {weighed[1]:.2f} s on the force plates."
             others = (note for note in notes if note.code != "mass_assumed")

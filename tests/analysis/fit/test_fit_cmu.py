@@ -1,8 +1,9 @@
 """Fit to a measured walk, evaluated on held-out frames, on another trial and against two other solutions.
 
-Limits are marker errors and correlations that a careful fit of this trial achieves (2.4 mm held out, 2.9 mm first half
-on second, 5.8 mm on another trial; hip 0.99, knee 0.94, ankle 0.89-0.92 against the published skeleton, whose knee
-center moves by 5-7 mm; 0.996 against the marker triangle).
+Limits are marker errors and correlations that a fit of this trial achieves which does not learn skin motion (3.0 mm
+held out, 3.3 mm first half on second, 7.1 mm on another trial: up to 1.3 mm more than one that does, with hips 6 cm too
+far apart; hip 0.99, knee 0.93, ankle 0.89-0.92 against the published skeleton, whose knee center moves by 5-7 mm; 0.996
+against the marker triangle).
 """
 
 from dataclasses import replace
@@ -44,11 +45,11 @@ def part(recording, frames):
     return replace(recording, data=recording.data.isel(time=frames))
 
 
-def test_held_out_frames_within_3_mm():
+def test_held_out_frames_within_3_2_mm():
     fit = fitted()
-    assert fit.held_out_rms <= 3e-3
-    assert fit.train_rms <= 3e-3
-    assert motion().marker_rms <= 3e-3  # every frame, solved again
+    assert fit.held_out_rms <= 3.2e-3
+    assert fit.train_rms <= 3.2e-3
+    assert motion().marker_rms <= 3.2e-3  # every frame, solved again
 
 
 def test_second_half_of_a_trial_within_3_5_mm_of_a_fit_to_the_first():
@@ -57,9 +58,9 @@ def test_second_half_of_a_trial_within_3_5_mm_of_a_fit_to_the_first():
     assert inverse_kinematics(fit.model, part(walk(), slice(half, None))).marker_rms <= 3.5e-3
 
 
-def test_another_trial_within_7_mm():
+def test_another_trial_within_7_5_mm():
     punch = read_recording(DATA / "cmu" / "c3d" / "02_05.c3d")
-    assert inverse_kinematics(fitted().model, punch).marker_rms <= 7e-3
+    assert inverse_kinematics(fitted().model, punch).marker_rms <= 7.5e-3
 
 
 def angle(a, b):
@@ -104,7 +105,7 @@ def test_angles_agree_with_the_published_skeleton(side):
             angle(fit(f"foot_{side}") - fit(f"shank_{side}"), fit(f"toes_{side}") - fit(f"foot_{side}")),
         ),
     }
-    minimum = {"hip": 0.98, "knee": 0.93, "ankle": 0.85}
+    minimum = {"hip": 0.98, "knee": 0.92, "ankle": 0.85}
     for joint, curves in pairs.items():
         assert np.corrcoef(*curves)[0, 1] >= minimum[joint], joint
 

@@ -62,7 +62,7 @@ def test_static_trials_determine_the_zero_of_ankles_and_knees(walk, static, mass
     fit = fit_model(human(mass, height), recording, static=still)
     assert fit.held_out_rms < 5e-3
     for name in ("ankle_flexion_r", "ankle_flexion_l", "knee_flexion_r", "knee_flexion_l"):
-        assert float(fit.data["zero_sd"].sel(coordinate=name)) < 0.07
+        assert float(fit.data["zero_sd"].sel(coordinate=name)) < 0.105  # 6 degrees: as exactly as persons stand
     note = next(note.text for note in fit.notes if note.code == "static_pose")
     assert "clavicle" in note
     assert "ankle" not in note

@@ -98,13 +98,14 @@ def true_length(name):
 
 
 @pytest.mark.parametrize("scale", [0.95, 1.0, 1.05])
-def test_long_bones_are_recovered_within_10_mm(scale):
-    """The limit is what 1 mm of noise and a start 5 % too short or too long leave with priors of 20 mm."""
+def test_long_bones_are_recovered_within_their_uncertainty(scale):
+    """Landmarks are up to 20 mm off their places, which the fit relies on to 6 to 10 mm."""
     fit = fit_model(human(80.0, 1.8 * scale), walk())
     for name in LONG_BONES:
-        assert abs(fit.lengths[name] - true_length(name)) < 0.010, name
+        error = abs(fit.lengths[name] - true_length(name))
         sd = float(fit.data["length_sd"].sel(segment=name))
-        assert 0.0 < sd < 0.015
+        assert error < 2.0 * sd < 0.05, name
+        assert error < 0.015, name
 
 
 def test_marker_error_of_held_out_frames_is_the_noise():
@@ -189,7 +190,7 @@ def test_derivatives_agree_with_finite_differences(exact):
     """Central differences over 1e-6 m; the Gauss-Newton Hessian is checked for positive definiteness only."""
     model, _ = choose_marker_set(human(80.0, 1.8), [walk()])
     parameters = make_parameters(model, True, {"thigh_r": 0.45})
-    parameters = replace(parameters, kept_lengths={})
+    parameters = replace(parameters, kept_lengths={}, ties=())  # whose Hessian is always that of Gauss-Newton
     chosen, _ = choose_frames(model, [walk()], None, 4, 0)
     groups, _ = _solve_poses(parameters, parameters.start, chosen)
     d = differentiate(parameters, parameters.start, groups, exact=exact)
@@ -240,14 +241,14 @@ def zero_error(fit, name):
 
 
 def test_a_static_trial_determines_the_zero_of_the_ankle():
-    """The subject stands exactly neutral; two degrees of error are allowed for a standard deviation of 3."""
+    """The subject stands exactly neutral; two degrees of error are allowed for a standard deviation of 6."""
     model = subject()
     static = record(marker_positions(model, gait(model, standing=True)), [m.name for m in model.markers])
     with_static = fit_model(human(80.0, 1.8), walk(), static=static)
     names = ("ankle_flexion_r", "ankle_flexion_l")
     for name in names:
         without, with_it = (float(f.data["zero_sd"].sel(coordinate=name)) for f in (fitted(), with_static))
-        assert with_it < 0.07 < without
+        assert with_it < 0.11 < without  # 6 degrees are 0.105 rad
         assert abs(np.degrees(zero_error(with_static, name))) < 2.0
         assert abs(zero_error(fitted(), name)) < 3.0 * without  # the reported uncertainty holds
     text = " ".join(note.text for note in fitted().notes)

@@ -313,7 +313,6 @@ def test_more_than_255_labels_and_events(tmp_path):
     assert "LABELS3" in one.metadata["POINT"]
 
 
-
 def test_negative_times_are_refused(tmp_path):
     """Frame numbers are unsigned: a file that started at frame -50 would be read at other times, or not at all."""
     data = make_dataset({"marker_position": np.zeros((5, 1, 3))}, {"marker": ["A"]}, rate=100.0)

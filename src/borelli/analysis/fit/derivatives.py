@@ -14,7 +14,6 @@ from borelli.analysis.tree_kernels.schur_complement import (
     SharedPositions,
     eliminate_poses,
     make_buffers,
-    solve_positive,
 )
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.numerics.vectors import Array
@@ -31,6 +30,8 @@ class FrameGroup:
     """False: held out."""
     energy: Array = field(default_factory=lambda: np.zeros(0))
     """(frames,) of each pose [J]."""
+    weight: float = 1.0
+    """Weight of each frame in the fit."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,6 @@ class FitDerivatives:
     """(frames, variables, parameters) H_qq^-1 H_qp: the poses change by -pose_response dp."""
     pose_compliance: Array
     """(frames, variables) diagonal of H_qq^-1 [rad/(N m) or m/N]; empty if not requested."""
-
-    @property
-    def covariance(self) -> Array:
-        """(parameters, parameters) of p given the recordings [m^2]."""
-        result = np.eye(len(self.matrix))
-        solve_positive(self.matrix.copy(), result)
-        return NOISE_ENERGY * result
 
 
 BOUND_STIFFNESS = 1e9
@@ -84,11 +78,14 @@ def differentiate(
         response = np.empty((frames, variables, len(p)))
         compliance = np.empty((frames if uncertainty else 0, variables))
         room = SharedTuple(make_buffers(problem.tree, problem.points, springs, places))
+        own_gradient, own_matrix = np.zeros_like(gradient), np.zeros_like(matrix)
         if not eliminate_poses(
-            room, problem.rest, problem.target, problem.weight, _past_limits(problem, group.q), exact, gradient,
-            matrix, response, compliance,
+            room, problem.rest, problem.target, problem.weight, _past_limits(problem, group.q), exact, own_gradient,
+            own_matrix, response, compliance,
         ):  # fmt: skip
             return None
+        gradient += group.weight * own_gradient
+        matrix += group.weight * own_matrix
         responses.append(response)
         compliances.append(compliance)
     lower = np.tril(matrix)

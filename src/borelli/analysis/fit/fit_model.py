@@ -15,10 +15,12 @@ import numpy as np
 
 from borelli.analysis.fit.apply_fit import fitted_model
 from borelli.analysis.fit.frame_selection import SET_MATCHED, choose_frames, choose_marker_set, rival_sets
+from borelli.analysis.fit.hip_regressions import HIP_REGRESSIONS
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
 from borelli.analysis.fit.segment_zeros import find_flat_feet, pelvis_markers
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
+from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
@@ -37,6 +39,8 @@ RIVAL_FRAMES = 11
 """Frames to which marker sets are fitted for comparison."""
 MAX_RIVAL_ERROR = 0.9
 """Ratio of marker errors below which another marker set replaces the best matching one."""
+MIN_WIDTH, MAX_WIDTH = 0.03, 0.2
+"""[m] Range of the widths of knees and ankles."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Fit:
         model: Model with fitted joint centers, marker offsets and body sizes.
         data: By segment: `length`, its standard deviation `length_sd`, and `length_given` before the fit [m]. By
             coordinate: `zero_sd`, the standard deviation of the angle's zero, and `pose_sd`, that of its value in one
-            frame [rad or m]. By marker: `marker_rms` and `marker_rms_held_out` [m].
+            frame [rad or m]. By joint and axis: `joint_center` on the parent body, and `joint_center_sd` relative to
+            the measured markers [m]. By marker: `marker_rms` and `marker_rms_held_out` [m].
         train_rms: RMS marker error [m] in the fitted frames.
         held_out_rms: RMS marker error [m] in held-out frames; NaN without such.
         iterations: Steps of the least-squares solver.
@@ -97,7 +102,7 @@ class Fit:
         """
         if self.parameters is None or self.solution is None:
             raise SettingsError("This fit has no solution to draw models from. Run fit_model again.")
-        root = np.linalg.cholesky(self.solution.derivatives.covariance)
+        root = np.linalg.cholesky(self.solution.covariance)
         p = self.solution.p + root @ random.standard_normal(len(self.solution.p))
         drawn = fitted_model(self.parameters, p)
         # the mass may have been weighed by plates after the fit
@@ -109,8 +114,12 @@ def fit_model(
     recordings: Recording | Sequence[Recording],
     *,
     static: Recording | None = None,
+    functional: Recording | Sequence[Recording] = (),
     symmetric: bool = True,
     keep: Mapping[str, float | Sequence[float]] | None = None,
+    hip_regression: str = "harrington",
+    knee_width: float | None = None,
+    ankle_width: float | None = None,
     frames: int = FRAMES,
     held_out: int = HELD_OUT,
 ) -> Fit:
@@ -120,8 +129,12 @@ def fit_model(
         model: A human of the subject's mass and height, or any model. Without markers it gets the best matching set.
         recordings: One trial or several of the same subject with the same markers.
         static: Static calibration trial: the subject stands still. It determines the zero of the angles.
+        functional: Functional trials, in which the hips move far in several directions: they determine the hip centers.
         symmetric: Whether left and right are alike to within 3 mm.
         keep: Known values: lengths [m] by segment, marker offsets [m] on their bodies by marker.
+        hip_regression: Regression of hip centers from the iliac spines: "harrington" or "bell".
+        knee_width: Width of the knee between its epicondyles [m]. Default: from the recordings, else from height.
+        ankle_width: Width of the ankle between its malleoli [m]. Default: from the recordings, else from height.
         frames: Number of fitted frames, in all.
         held_out: Number of held-out frames between them, which end the fit when they get worse; 0: none.
 
@@ -145,16 +158,22 @@ def fit_model(
         raise SettingsError("fit_model: No recording is given. Pass at least one.")
     if frames < 1 or held_out < 0:
         raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
-    marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
+    functional = (functional,) if isinstance(functional, Recording) else tuple(functional)
+    every = (*(() if static is None else (static,)), *trials, *functional)
+    hip_regression = option_value("hip_regression", hip_regression, HIP_REGRESSIONS)
+    marked, notes = choose_marker_set(model, every)
     marked, parts = fix_unmarked_parts(marked)
     if parts and any(note.code == SET_MATCHED for note in notes):
-        marked, notes = _best_fitting_set(model, trials if static is None else (*trials, static))
+        marked, notes = _best_fitting_set(model, every)
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
     flat_feet = find_flat_feet(marked, trials, static)
-    parameters = make_parameters(marked, symmetric, keep or {}, flat_feet, pelvis_markers(marked))
-    groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
+    parameters = make_parameters(
+        marked, symmetric, keep or {}, flat_feet, pelvis_markers(marked), recordings=every,
+        hip_regression=hip_regression, widths=_joint_widths(every, knee=knee_width, ankle=ankle_width),
+    )  # fmt: skip
+    groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out, functional)
     solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
     test = [marker_errors(group) for group in solution.groups if not group.fitted]
@@ -162,6 +181,19 @@ def fit_model(
     notes = (*notes, *frame_notes, *uncertainty_notes(parameters, solution, data, static is not None))
     fitted = fitted_model(parameters, solution.p)
     return Fit(fitted, data, rms(train), rms(test), solution.iterations, notes, parameters, solution)
+
+
+def _joint_widths(recordings: Sequence[Recording], **stated: float | None) -> dict[str, float]:
+    """Return the measured widths [m] of joints, by joint: as stated, or of the first recording that has them."""
+    widths = {}
+    for joint, width in stated.items():
+        measured = (recording.subject.get(f"{joint}_width") for recording in recordings)
+        found = width if width is not None else next((value for value in measured if value), None)
+        if found is not None:
+            if not (isinstance(found, int | float) and MIN_WIDTH < found < MAX_WIDTH):
+                raise SettingsError(f"{joint}_width: The width is {found} m. Use {MIN_WIDTH:g} to {MAX_WIDTH:g} m.")
+            widths[joint] = float(found)
+    return widths
 
 
 def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:

@@ -39,8 +39,22 @@ SET_MATCHED = "marker_set"
 """Code of the note on a marker set that was identified."""
 MIN_RIVAL_FRACTION = 0.9
 """Fraction of the labels of the set with the most of them that another set must have to be compared with it."""
-STANDING_SD = 0.05
-"""[rad] Standard deviation of a static trial from the model's neutral pose: 3 degrees."""
+STANDING_SD = 0.1
+"""[rad] Standard deviation of a static trial from the model's neutral pose: 6 degrees."""
+MOTION_WEIGHT = 3.1
+"""Weight of all fitted frames of a motion together, in independent frames.
+
+Skin moves with the gait, by about 10 mm where `MARKER_SD` is 5 mm, and the same in every stride: 31 frames of a walk
+know as much as 2.5 to 12 independent ones.
+"""
+WALKING_SPREAD = 0.06
+"""[rad] Standard deviation of hip adduction in walking, which limits what a walk says about the hips.
+
+The error that skin motion causes falls with the range of motion: frames of a functional trial weigh as much more as the
+square of its range over this one, up to all frames.
+"""
+STATIC_WEIGHT = 0.25
+"""Weight of the static trial: one frame, whose markers are off by 10 mm rather than 5."""
 MAX_NEUTRAL_ANGLE = 0.6
 """[rad] Limbs with a larger angle in the static trial are not in their neutral pose: raised arms."""
 MAX_STATIC_DRIFT = 0.02
@@ -155,38 +169,66 @@ def _add_best_set(model: Model, labels: Sequence[str], first: str | None) -> tup
 
 
 def choose_frames(
-    model: Model, recordings: Sequence[Recording], static: Recording | None, frames: int, held_out: int
+    model: Model,
+    recordings: Sequence[Recording],
+    static: Recording | None,
+    frames: int,
+    held_out: int,
+    functional: Sequence[Recording] = (),
 ) -> tuple[tuple[FrameGroup, ...], tuple[Note, ...]]:
     """Return frames spread evenly over the recordings, with poses of the given model; every other one is held out.
 
-    `frames` and `held_out` are numbers in all; at most as many are held out as fitted. The static trial is one frame.
+    `frames` and `held_out` are numbers in all; at most as many are held out as fitted. The static trial is one frame;
+    functional trials have twice as many frames, none held out.
     """
     groups: list[FrameGroup] = []
     notes: list[Note] = []
-    trials = max(1, len(recordings))
     for recording in recordings:
-        count = count_visible(model, recording)
-        good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
-        if not len(good):
-            raise SettingsError(
-                f"Recording {recording.name!r}: Fewer than {MIN_VISIBLE_MARKERS} of the model's markers are visible in "
-                "every frame. Check the markers with `borelli doctor`."
-            )
-        windows = _windows(good, recording)
-        good = np.concatenate(windows)
-        thinned = problem_of_all_markers(model, recording.with_data(recording.data.isel(time=good)))
-        ends = np.cumsum([len(window) for window in windows])
-        parts = [thinned.select(slice(end - len(one), end)) for end, one in zip(ends, windows, strict=True)]
-        q = np.concatenate([solve_framewise(part)[0] for part in parts])
-        fitted, test = spread_frames(len(good), -(-frames // trials), held_out // trials)
-        groups.append(FrameGroup(thinned.select(fitted), q[fitted]))
-        if len(test):
-            groups.append(FrameGroup(thinned.select(test), q[test], fitted=False))
+        own, test = _pose_frames(model, recording, -(-frames // len(recordings)), held_out // len(recordings))
+        groups.append(replace(own, weight=min(1.0, MOTION_WEIGHT / len(recordings) / len(own.q))))
+        if len(test.q):
+            groups.append(test)
+    for recording in functional:
+        own, _ = _pose_frames(model, recording, -(-2 * frames // len(functional)), 0)
+        weight = (
+            MOTION_WEIGHT / len(functional) / len(own.q) * max(1.0, _hip_spread(model, own.q) / WALKING_SPREAD) ** 2
+        )
+        groups.append(replace(own, weight=min(1.0, weight)))
     if static is not None:
         group, more = static_frame(model, static)
         groups.append(group)
         notes += more
     return tuple(groups), tuple(notes)
+
+
+def _hip_spread(model: Model, q: Array) -> float:
+    """Return the standard deviation [rad] of hip flexion or adduction, the smaller, of the leg that moves less."""
+    names = [c.name for c in model.coordinates]
+    sides = [
+        [names.index(f"hip_{move}_{side}") for move in ("flexion", "adduction")]
+        for side in "rl"
+        if f"hip_flexion_{side}" in names
+    ]
+    return min((float(q[:, side].std(axis=0).min()) for side in sides), default=0.0)
+
+
+def _pose_frames(model: Model, recording: Recording, frames: int, held_out: int) -> tuple[FrameGroup, FrameGroup]:
+    """Return frames of a recording to fit, and to hold out, with poses of the given model."""
+    count = count_visible(model, recording)
+    good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
+    if not len(good):
+        raise SettingsError(
+            f"Recording {recording.name!r}: Fewer than {MIN_VISIBLE_MARKERS} of the model's markers are visible in "
+            "every frame. Check the markers with `borelli doctor`."
+        )
+    windows = _windows(good, recording)
+    good = np.concatenate(windows)
+    thinned = problem_of_all_markers(model, recording.with_data(recording.data.isel(time=good)))
+    ends = np.cumsum([len(window) for window in windows])
+    parts = [thinned.select(slice(end - len(one), end)) for end, one in zip(ends, windows, strict=True)]
+    q = np.concatenate([solve_framewise(part)[0] for part in parts])
+    fitted, test = spread_frames(len(good), frames, held_out)
+    return FrameGroup(thinned.select(fitted), q[fitted]), FrameGroup(thinned.select(test), q[test], fitted=False)
 
 
 def _windows(good: NDArray[np.int64], recording: Recording) -> list[NDArray[np.int64]]:
@@ -259,13 +301,14 @@ def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note
     free, springs = problem.tree.free, problem.rest_springs
     neutral = _neutral_coordinates(model, q[0])
     stiff = np.array([neutral[model.coordinates[i].name] for i in free]) & (springs.stiffness > 0.0)
-    stiffness = np.where(stiff, POSE_STIFFNESS / STANDING_SD**2, springs.stiffness)
+    # the weight of the frame is that of its markers, not of the pose
+    stiffness = np.where(stiff, POSE_STIFFNESS / STANDING_SD**2 / STATIC_WEIGHT, springs.stiffness)
     others = [model.coordinates[i].name for i in free[~stiff & (springs.stiffness > 0.0)]]
     problem = replace(problem, rest_springs=springs._replace(stiffness=stiffness))
     text = f"The static trial {static.name!r} is assumed to be the neutral pose within "
     text += f"{np.degrees(STANDING_SD):.0f} degrees"
     text += f", except for {list_names(others)}." if others else "."
-    return FrameGroup(problem, q), [Note(text, "inferred", code="static_pose")]
+    return FrameGroup(problem, q, weight=STATIC_WEIGHT), [Note(text, "inferred", code="static_pose")]
 
 
 def _neutral_coordinates(model: Model, q: Array) -> dict[str, bool]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from borelli.analysis.fit.derivatives import FitDerivatives, FrameGroup, differentiate
 from borelli.analysis.fit.parameters import FitParameters
+from borelli.analysis.fit.skin_motion import parameter_covariance
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, solve_poses
 from borelli.analysis.motion import marker_points, root_columns
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
@@ -51,6 +52,8 @@ class FitSolution:
     groups: tuple[FrameGroup, ...]
     derivatives: FitDerivatives
     """Of Gauss-Newton, without joint limits: the information of markers and prior."""
+    covariance: Array
+    """(parameters, parameters) [m^2] in the presence of skin motion."""
     iterations: int
     stopped_early: bool
 
@@ -78,7 +81,8 @@ def solve(parameters: FitParameters, groups: Sequence[FrameGroup]) -> FitSolutio
     early = worse >= PATIENCE
     p, groups = best if early else (p, groups)
     derivatives = _gauss_newton(parameters, p, groups, uncertainty=True)
-    return FitSolution(p, tuple(groups), derivatives, iteration, early)
+    covariance = parameter_covariance(parameters, p, derivatives, [group for group in groups if group.fitted])
+    return FitSolution(p, tuple(groups), derivatives, covariance, iteration, early)
 
 
 def _step(
@@ -146,7 +150,7 @@ def _solve_poses(parameters: FitParameters, p: Array, groups: Sequence[FrameGrou
 
 
 def _energy(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> float:
-    poses = sum(float(group.energy.sum()) for group in groups if group.fitted)
+    poses = sum(group.weight * float(group.energy.sum()) for group in groups if group.fitted)
     return poses + MARKER_STIFFNESS * parameters.prior(p)[0]
 
 

@@ -1,7 +1,7 @@
 """Fit parameters: joint centers on their parents and marker offsets on their bodies.
 
-They are one vector p, joints first, three numbers each. Their prior is normal about the given model; the two sides of
-the body are alike; kept lengths and offsets are exact.
+They are one vector p, joints first, three numbers each. Their prior is normal about the given model; joint centers are
+tied to landmarks (`anatomical_ties`); the two sides of the body are alike; kept lengths and offsets are exact.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.fit.anatomical_ties import Tie, add_ties, find_ties
 from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot, mean_rotation
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.numerics.vectors import Array
+from borelli.recording.labels.interpret import interpret_labels
+from borelli.recording.recording import Recording
 
 MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""
-JOINT_SD = 0.020
+JOINT_SD = 0.040
 """[m] of a joint center about that of a body of this height."""
-OFFSET_SD = 0.030
-"""[m] of a marker offset about that of the marker set."""
+OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
+"""[m] of a marker offset about that of the marker set, by kind of marker: clusters may be anywhere on a segment."""
 SYMMETRY_SD = 0.003
 """[m] of the difference between left and right."""
 PELVIS_ROTATION_SD = 0.005
@@ -65,6 +68,10 @@ class FitParameters:
     """Feet whose markers have known heights above one another."""
     pelvis: tuple[int, ...] = ()
     """Markers that define the axes of the pelvis."""
+    ties: tuple[Tie, ...] = ()
+    """Ties of joint centers to landmarks."""
+    offset_sd: tuple[float, ...] = ()
+    """Standard deviation of each marker offset about that of the marker set [m]."""
 
     @cached_property
     def start(self) -> Array:
@@ -95,8 +102,8 @@ class FitParameters:
     def precision(self) -> Array:
         """(parameters, parameters) Hessian of the prior without kept lengths, in units of 1 / `MARKER_SD`^2."""
         n, joints = len(self.start), len(self.joints)
-        sd = np.full(n // 3, OFFSET_SD)
-        sd[:joints] = JOINT_SD
+        sd = np.full(n // 3, JOINT_SD)
+        sd[joints:] = self.offset_sd
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
@@ -122,7 +129,7 @@ class FitParameters:
         off = p - self.start
         matrix = self.precision.copy()
         gradient = matrix @ off
-        energy = 0.5 * float(off @ gradient)
+        energy = 0.5 * float(off @ gradient) + add_ties(self.ties, p, MARKER_SD, gradient, matrix)
         k = (MARKER_SD / KEPT_SD) ** 2
         for index, length in self.kept_lengths.items():
             value, slope = self.length(p, index)
@@ -186,8 +193,16 @@ def make_parameters(
     keep: Mapping[str, float | Sequence[float]],
     flat_feet: tuple[FlatFoot, ...] = (),
     pelvis: tuple[int, ...] = (),
+    *,
+    recordings: Sequence[Recording] = (),
+    hip_regression: str = "harrington",
+    widths: Mapping[str, float] | None = None,
 ) -> FitParameters:
-    """Return the parameters of a model with markers; `keep` as in `fit_model`, the rest as in `FitParameters`."""
+    """Return the parameters of a model with markers.
+
+    `keep` and `hip_regression` are as in `fit_model`, `recordings` and `widths` as in `find_ties`, the rest as in
+    `FitParameters`.
+    """
     positions = {i: z for foot in flat_feet for i, z in zip(foot.markers, foot.height, strict=True)}
     raised = (
         replace(m, position=(*m.position[:2], float(positions[i]))) if i in positions else m
@@ -219,9 +234,12 @@ def make_parameters(
     markers = tuple(
         replace(marker, position=offsets[i]) if i in offsets else marker for i, marker in enumerate(model.markers)
     )
+    model = replace(model, markers=markers)
+    kinds = [one.kind for one in interpret_labels(names).readings]
     return replace(
-        plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets),
-        flat_feet=flat_feet, pelvis=pelvis,
+        plain, model=model, kept_lengths=lengths, kept_offsets=tuple(offsets), flat_feet=flat_feet, pelvis=pelvis,
+        ties=find_ties(model, joints, recordings, regression=hip_regression, widths=widths),
+        offset_sd=tuple(OFFSET_SD.get(kind, OFFSET_SD["landmark"]) for kind in kinds),
     )  # fmt: skip
 
 

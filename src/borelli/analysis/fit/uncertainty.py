@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from borelli.analysis.fit.center_checks import center_notes
+from borelli.analysis.fit.center_uncertainty import center_covariance
 from borelli.analysis.fit.derivatives import NOISE_ENERGY
 from borelli.analysis.fit.least_squares import FitSolution
 from borelli.analysis.fit.parameters import FitParameters
-from borelli.analysis.motion import coordinate_labels
+from borelli.analysis.motion import AXES, coordinate_labels
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-MAX_ZERO_SD = 0.07
-"""[rad] Angles whose zero is less certain are listed: 4 degrees."""
+MAX_ZERO_SD = 0.12
+"""[rad] Angles whose zero is less certain are listed: 7 degrees, more than a person's neutral stance varies."""
 MAX_POSE_SD = 0.35
 """[rad] Angles less certain in a frame are determined by the rest pose rather than by markers: 20 degrees."""
 MAX_LENGTH_SD = 0.010
@@ -35,7 +37,7 @@ def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Ar
     """Return the `data` of a `Fit`; `train` and `test` are marker errors (frames, markers) [m] of groups of frames."""
     import xarray as xr
 
-    p, covariance = solution.p, solution.derivatives.covariance
+    p, covariance = solution.p, solution.covariance
     lengths, sds, given = [], [], []
     for i in range(len(parameters.segments)):
         value, slope = parameters.length(p, i)
@@ -44,6 +46,9 @@ def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Ar
         given.append(parameters.length(parameters.start, i)[0])
     zero, pose = _coordinate_sd(parameters, solution, covariance)
     markers = [marker.name for marker in parameters.model.markers]
+    centers = p.reshape(-1, 3)[: len(parameters.joints)]
+    covariances = center_covariance(parameters, solution)
+    center_sd = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
 
     def per_marker(errors: list[Array]) -> Array:
         every = np.concatenate(errors) if errors else np.full((1, len(markers)), np.nan)
@@ -59,11 +64,15 @@ def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Ar
             "length_given": ("segment", given, {"units": "m"}),
             "zero_sd": ("coordinate", zero, units),
             "pose_sd": ("coordinate", pose, units),
+            "joint_center": (("joint", "axis"), centers, {"units": "m", "frame": "parent body"}),
+            "joint_center_sd": (("joint", "axis"), center_sd, {"units": "m", "frame": "parent body"}),
             "marker_rms": ("marker", per_marker(train), {"units": "m"}),
             "marker_rms_held_out": ("marker", per_marker(test), {"units": "m"}),
         },
         {
             "segment": [segment.name for segment in parameters.segments],
+            "joint": [joint.name for joint in parameters.joints],
+            "axis": list(AXES),
             **coordinate_labels(parameters.model),
             "marker": markers,
         },
@@ -91,7 +100,13 @@ def _coordinate_sd(parameters: FitParameters, solution: FitSolution, covariance:
 
 def uncertainty_notes(parameters: FitParameters, solution: FitSolution, data: Dataset, static: bool) -> list[Note]:
     """Return notes on what the recordings do not determine, and on what fits badly."""
-    notes = [*_angle_notes(parameters, data, static), *_length_notes(data), *_size_notes(data), *_marker_notes(data)]
+    notes = [
+        *center_notes(parameters, solution.p, data, static),
+        *_angle_notes(parameters, data, static),
+        *_length_notes(data),
+        *_size_notes(data),
+        *_marker_notes(data),
+    ]
     kept = [f"{parameters.segments[i].name} {1e3 * length:.0f} mm" for i, length in parameters.kept_lengths.items()]
     kept += [parameters.model.markers[i].name for i in parameters.kept_offsets]
     if kept:

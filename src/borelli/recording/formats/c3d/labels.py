@@ -185,7 +185,7 @@ def channel_kinds(
 
 
 def read_subject(parameters: Parameters, prefix: str) -> dict[str, str | float]:
-    """Return name, mass [kg], height [m], marker set and label prefix of the subject, as far as stated."""
+    """Return name, mass [kg], height and joint widths [m], marker set and label prefix of the subject, as stated."""
     names = [name for name in parameters.texts("SUBJECTS", "NAMES") if name]
     mass = _first(parameters, ("BODYMASS", "MASS", "WEIGHT"))
     height = _first(parameters, ("HEIGHT", "BODYHEIGHT", "STATURE"))
@@ -196,6 +196,10 @@ def read_subject(parameters: Parameters, prefix: str) -> dict[str, str | float]:
         "marker_set": ", ".join(text for text in parameters.texts("SUBJECTS", "MARKER_SETS") if text),
         "prefix": prefix,
     }
+    for joint in ("knee", "ankle"):
+        sides = [_first(parameters, (f"{side}{joint}WIDTH".upper(),)) for side in "LR"]
+        widths = [width * unit for width in sides for unit in (1.0, 1e-3, 1e-2) if 0.03 < width * unit < 0.2]
+        subject[f"{joint}_width"] = sum(widths) / len(widths) if widths else 0.0
     return {key: value for key, value in subject.items() if value}
 
 

@@ -84,8 +84,8 @@ class _Content:
         self.first = int(self.data.attrs.get("first_frame", 1)) + round(self._start() * self.rate)
         if self.first < 0:
             raise SettingsError(
-                f"The recording starts at {self._start():g} s, but C3D numbers frames from 0 on. Crop it (--start 0), or "
-                "write a .trc, .csv or .nc file, which keep negative times."
+                f"The recording starts at {self._start():g} s, but C3D numbers frames from 0 on. Crop it (--start 0), "
+                "or write a .trc, .csv or .nc file, which keep negative times."
             )
         self.scale = self._scale()
 
