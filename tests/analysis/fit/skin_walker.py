@@ -9,8 +9,10 @@ motion that fluoroscopy shows (Barre et al. 2017).
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from borelli.model.kinematics import marker_positions, with_default_frames
+from borelli.analysis.motion import make_motion
+from borelli.model.kinematics import with_default_frames
 from borelli.model.people.human import human
 from borelli.model.resize import resize_body
 from borelli.recording.labels.interpret import interpret_labels
@@ -130,17 +132,10 @@ def record(model, motion, scale=1.0, noise=0.001, seed=5):
     """Return a recording of a motion (coordinates, skin) with skin motion and white noise [m]."""
     q, skin = motion
     offsets = skinned(model, skin, scale)
-    measured = np.stack(
-        [
-            marker_positions(
-                replace(
-                    model, markers=tuple(replace(m, position=tuple(p)) for m, p in zip(model.markers, one, strict=True))
-                ),
-                q[i : i + 1],
-            )[0]
-            for i, one in enumerate(offsets)
-        ]
-    )
+    motion = make_motion(model, q, np.arange(len(q)) / RATE, RATE).data
+    body = [[b.name for b in model.bodies].index(m.body) for m in model.markers]
+    rotation = Rotation.from_quat(motion["body_orientation"].values[:, body][..., [1, 2, 3, 0]].reshape(-1, 4))
+    measured = motion["body_position"].values[:, body] + rotation.apply(offsets.reshape(-1, 3)).reshape(offsets.shape)
     measured += noise * np.random.default_rng(seed).standard_normal(measured.shape)
     names = [marker.name for marker in model.markers]
     return Recording(make_dataset({"marker_position": measured}, {"marker": names}, rate=RATE), "synthetic skin")

@@ -130,9 +130,10 @@ def _length_notes(data: Dataset) -> list[Note]:
     far = [f"{n} {100.0 * (r - 1.0):+.0f} %" for n, r in zip(data["segment"].values, ratio, strict=True) if r != 1.0]
     if not far:
         return []
+    most = float(np.abs(length - given)[ratio != 1.0].max())
     text = (
         f"Segments of unusual length for this height: {list_names(far, 6)} (more than {MAX_LENGTH_SD:g} standard "
-        "deviations). Joint centers at their ends, and moments about them, are not reliable."
+        f"deviations). {_effect(most)} if a joint center at an end is wrong."
     )
     return [Note(text, "problem", "check the labels and the height", code="unusual_length")]
 
