@@ -36,11 +36,12 @@ COLORS = {
 
 
 def error_line(error: BaseException) -> str:
-    """Return the message of an error as one line."""
+    """Return the message of an error as one line that ends as a sentence."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}."
     text = " ".join(str(error).split())
+    text += "" if text.endswith((".", "?", "!", ")")) else "."
     near = _similar_file(error.path) if isinstance(error, MissingFileError) else ""
     return f"{text} Did you mean {near}?" if near else text
 

@@ -41,6 +41,10 @@ LANDMARKS = {
     "wrist": ("wrist_radial", "wrist_ulnar"),
 }
 """Lateral and medial landmark of joints."""
+MAX_VIRTUAL_FRAMES = 200
+"""Frames from which the position of a virtual center is taken."""
+MIN_SPINE_SPREAD = 0.05
+"""[m] Markers on the spines that are nearer to a line define no axes."""
 MARKER_RADIUS = 0.007
 """[m]"""
 COMPLEX_STEP = 1e-30
@@ -197,10 +201,15 @@ def virtual_hip(model: Model, spines: tuple[int, ...], letter: str, recordings: 
         ]
         if not centers or min(columns) < 0:
             continue
-        at = recording.data["marker_position"].values[:, [*columns, *centers]]
-        for right, left, *back, center in at[np.isfinite(at).all(axis=(1, 2))][:, : len(columns) + 1]:
-            middle, axes = spine_axes(right, left, np.mean(back, axis=0))
-            measured.append(axes @ (center - middle))
+        some = recording.data["marker_position"].isel(
+            time=slice(None, None, -(-recording.frames // MAX_VIRTUAL_FRAMES))
+        )
+        at = some.values[:, [*columns, centers[0]]]
+        for right, left, *back, center in at[np.isfinite(at).all(axis=(1, 2))]:
+            spread = np.linalg.svd(np.array([left, np.mean(back, axis=0)]) - right, compute_uv=False)
+            if spread[1] > MIN_SPINE_SPREAD:
+                middle, axes = spine_axes(right, left, np.mean(back, axis=0))
+                measured.append(axes @ (center - middle))
     return np.median(measured, axis=0) if measured else None
 
 
