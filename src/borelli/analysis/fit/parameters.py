@@ -213,6 +213,10 @@ def make_parameters(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )
     sides, lateral_axis = mirrored_joints(joints)
+    ties = find_ties(model, joints, recordings, regression=hip_regression, widths=widths)
+    # each side of a tied joint has its own landmarks, whatever was recorded of the other
+    tied = {tie.joint for tie in ties}
+    sides = tuple(pair for pair in sides if not {joints[i].name for i in pair} <= tied)
     plain = FitParameters(model, joints, sides if symmetric else (), lateral_axis, {}, ())
     segments = [segment.name for segment in plain.segments]
     names = [marker.name for marker in model.markers]
@@ -238,7 +242,7 @@ def make_parameters(
     kinds = [one.kind for one in interpret_labels(names).readings]
     return replace(
         plain, model=model, kept_lengths=lengths, kept_offsets=tuple(offsets), flat_feet=flat_feet, pelvis=pelvis,
-        ties=find_ties(model, joints, recordings, regression=hip_regression, widths=widths),
+        ties=ties,
         offset_sd=tuple(OFFSET_SD.get(kind, OFFSET_SD["landmark"]) for kind in kinds),
     )  # fmt: skip
 
