@@ -28,6 +28,11 @@ MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""
 JOINT_SD = 0.040
 """[m] of a joint center about that of a body of this height."""
+LONG_AXIS_JOINTS, LONG_AXIS_SD = ("knee", "ankle"), 0.010
+"""[m] of knees and ankles before or behind the long axes of thigh and shank of `human`.
+
+These axes are through the joint centers by convention (Wu et al. 2002), which determines the zero of flexion.
+"""
 OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
 """[m] of a marker offset about that of the marker set, by kind of marker: clusters may be anywhere on a segment."""
 SYMMETRY_SD = 0.003
@@ -105,7 +110,11 @@ class FitParameters:
         sd = np.full(n // 3, JOINT_SD)
         sd[joints:] = self.offset_sd
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
-        result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
+        diagonal = np.repeat((MARKER_SD / sd) ** 2, 3)
+        for i, joint in enumerate(self.joints):
+            if joint.name[:-2] in LONG_AXIS_JOINTS:
+                diagonal[3 * i] = (MARKER_SD / LONG_AXIS_SD) ** 2
+        result = np.diag(diagonal)
         mirror = np.ones(3)
         mirror[self.lateral_axis] = -1.0
         k = (MARKER_SD / SYMMETRY_SD) ** 2
