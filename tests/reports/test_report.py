@@ -10,7 +10,7 @@ import pytest
 
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
-from borelli.reports.gait_curves import PERCENT, curve_by_stride, gait_curves
+from borelli.export.gait_curves import PERCENT, curve_by_stride, gait_curves
 from borelli.reports.motion_player import MAX_FRAMES, POSITION_UNIT, pack_motion
 from borelli.reports.report import write_report
 from borelli.reports.report_warnings import report_warnings, residual_peaks
@@ -63,14 +63,15 @@ def test_report_is_one_file_that_needs_no_network(page, analyzed):
     assert "synthetic data, not measured" in text
 
 
-def test_warnings_come_first(page):
+def test_results_and_warnings_come_first_and_the_evidence_last(page):
     text, found = page
     order = [
         text.index(f'id="{key}"')
-        for key in ("warnings", "source", "playback", "gait", "ground", "residuals", "energy", "markers", "model")
-    ]
+        for key in ("summary", "warnings", "playback", "parameters", "profile", "gait", "ground", "energy", "residuals",
+                    "markers", "model", "assumptions", "source")
+    ]  # fmt: skip
     assert order == sorted(order)
-    assert {"motion", "stage"} <= set(found.ids)
+    assert {"motion", "stage"} <= set(found.ids) and len(set(found.ids)) == len(found.ids)
 
 
 def test_input_and_settings_are_listed(page, analyzed):
@@ -183,7 +184,7 @@ def test_plots_of_missing_and_constant_values():
     text = line_plot("t", "x [s]", "y [m]", [Line("a", x, gap), Line("b", x, 0.0 * x), Line("c", x, np.nan * x)])
     assert text.count("<polyline") == 3 and "nan" not in text
     assert "nan" not in line_plot("t", "x", "y", [], norm=NormativeBand(x, x, x))
-    assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
+    assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5, 2.0)
 
 
 def test_strides_off_the_plates_are_excluded_from_kinetics(analyzed):
