@@ -10,7 +10,14 @@ import numpy as np
 
 from borelli.analysis.motion import Motion
 from borelli.numerics.vectors import Array
-from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
+from borelli.recording.forces.gait_events import (
+    OFF,
+    STRIKE,
+    add_events,
+    events_from_plates,
+    gait_events,
+    standardize_event,
+)
 from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import Event, Recording
 
@@ -103,6 +110,17 @@ def motion_events(motion: Motion) -> tuple[Event, ...]:
         return ()
     inside = (time[0] - TIME_TOLERANCE, time[-1] + TIME_TOLERANCE)
     return tuple(sorted(one for one in _events(motion.recording) if inside[0] <= one.time <= inside[1]))
+
+
+def event_source(motion: Motion) -> str:
+    """Return where the gait events of a motion come from: "recording", "plates and markers", "markers" or ""."""
+    if motion.recording is None:
+        return ""
+    if any(standardize_event(event) for event in motion.recording.events):
+        return "recording"
+    if "plate_force" in motion.recording.data and events_from_plates(motion.recording):
+        return "plates and markers"
+    return "markers" if _events(motion.recording) else ""
 
 
 def spatiotemporal_parameters(

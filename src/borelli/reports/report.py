@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
+from borelli.analysis.strides import event_source
 from borelli.export.gait_curves import gait_curves
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
@@ -70,7 +71,7 @@ def write_report(
     sections = [
         ("summary", "Summary", first_page(energy, gait, uncertainty, facts)),
         ("playback", "Motion", player_section(energy, gait)),
-        ("parameters", "Spatiotemporal parameters", parameter_section(gait)),
+        ("parameters", "Spatiotemporal parameters", parameter_section(gait, event_source(motion))),
         ("profile", "Gait profile", profile_section(gait)),
         ("gait", "Angles, moments, powers", gait_section(gait, uncertainty)),
         ("ground", "Ground reaction forces", ground_section(energy, gait, predicted_grf, uncertainty)),
