@@ -41,6 +41,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "frames_without_pose": (ANGLES, "Analyze the other frames only: --start and --end."),
     "extrapolated_poses": (ANGLES, "Analyze the other frames only: --start and --end."),
     "missing_poses": (ANGLES, "Analyze the other frames only: --start and --end."),
+    "not_smoothed": (ANGLES, "Use frame-by-frame inverse kinematics, or crop the trial."),
     "frames_not_converged": (ANGLES, "Do not use results in these frames."),
     "segments_without_markers": (FORCES, "Put markers on these segments, or use angles of the legs only."),
     "partial_body": (FORCES, "Put markers on the whole body if these results are needed."),

@@ -21,6 +21,9 @@ SETTING_WORDS = {
 }  # fmt: skip
 """Words for settings and their values that have names of the program."""
 
+MAX_WARNING_LENGTH = 240
+"""Number of characters of a warning beyond which the list at its end is folded."""
+
 
 def legend(**entries: str) -> str:
     """Return a legend: texts by the style class of their line."""
@@ -97,11 +100,19 @@ def warning_items(warnings: Iterable[ReportWarning], text: Callable[[str], str])
     """
     same: dict[tuple[str, str], list[str]] = {}
     for one in warnings:
-        same.setdefault((one.grade, one.action), []).append(escape(sentence(text(one.text))))
+        same.setdefault((one.grade, one.action), []).append(_folded_list(sentence(text(one.text))))
     return "".join(
         f'<li class="{grade}">{"<br>".join(lines)}{f"<em>{escape(text(action))}</em>" if action else ""}</li>'
         for (grade, action), lines in same.items()
     )
+
+
+def _folded_list(text: str) -> str:
+    """Return a sentence; of a long one that ends in a list, the list folded."""
+    head, colon, rest = text.partition(": ")
+    if len(text) <= MAX_WARNING_LENGTH or not colon or len(head) > MAX_WARNING_LENGTH:
+        return escape(text)
+    return f"{escape(head)}.<details><summary>List</summary>{escape(rest[:1].upper() + rest[1:])}</details>"
 
 
 def note_items(notes: Iterable[Note]) -> str:

@@ -28,13 +28,14 @@ from borelli.reports.parameter_sections import parameter_section, profile_sectio
 if TYPE_CHECKING:
     from xarray import Dataset
 
-REFERENCES = (
+GAIT_REFERENCES = (
     "Normative gait: Schwartz, Rozumalski and Trost, J. Biomech. 41 (2008) 1639, typically developing children, by "
     "walking speed; second source: Pinzone, Schwartz, Thomason and Baker, Gait &amp; Posture 40 (2014) 286. Typical "
     "adults: Perry and Burnfield, Gait Analysis, 2010. Step length and width: Huxham, Gong, Baker, Morris and Iansek, "
-    "Gait &amp; Posture 23 (2006) 159. Gait profile score: Baker et al., Gait &amp; Posture 30 (2009) 265 and 35 "
-    "(2012) 612. Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
+    "Gait &amp; Posture 23 (2006) 159. Gait events from markers: Zeni, Richards and Higginson, Gait &amp; Posture 27 "
+    "(2008) 710. Gait profile score: Baker et al., Gait &amp; Posture 30 (2009) 265 and 35 (2012) 612. "
 )
+REFERENCES = "Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
 
 
 def write_report(
@@ -88,13 +89,13 @@ def write_report(
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
     bodies = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in sections)
     badge = ' <span class="badge">synthetic data, not measured</span>' if synthetic else ""
-    kind = movement(energy, gait).lower()
+    kind, references = movement(energy, gait).lower(), (GAIT_REFERENCES if gait.strides else "") + REFERENCES
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(name)} - borelli</title><style>{_asset('page.css')}</style></head><body><main>"
         f'<header class="top"><h1>{escape(name)}<small>{kind}</small>{badge}</h1><nav>{links}</nav></header>{bodies}'
-        f"<footer>{REFERENCES} Created by borelli {__version__}.</footer></main>"
+        f"<footer>{references} Created by borelli {__version__}.</footer></main>"
         f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
