@@ -34,7 +34,8 @@ def test_every_stage_has_its_file(analyzed):
     assert names == {
         "fit.nc", "model.toml", "motion.nc", "torques.nc", "energy.nc", "report.html", "summary.json",
         "coordinates.mot", "moments.sto", "powers.sto", "ground_forces.mot", "marker_errors.csv",
-        "model.osim", "external_loads.xml", "borelli-results.jsonl",
+        "model.osim", "external_loads.xml", "borelli-results.jsonl", "angles.csv", "gait_cycles.csv",
+        "gait_cycles_by_stride.csv", "gait_parameters.csv",
     }  # fmt: skip
 
 

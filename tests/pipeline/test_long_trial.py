@@ -209,7 +209,7 @@ def test_a_long_trial_has_all_files_but_those_of_the_first_stages(analyzed):
     assert names == {
         "fit.nc", "model.toml", "energy.nc", "report.html", "summary.json", "coordinates.mot", "moments.sto",
         "powers.sto", "ground_forces.mot", "marker_errors.csv", "model.osim", "external_loads.xml",
-        "borelli-results.jsonl",
+        "borelli-results.jsonl", "angles.csv", "gait_cycles.csv", "gait_cycles_by_stride.csv", "gait_parameters.csv",
     }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ import xarray
 import borelli as bo
 from borelli.commands.analyze import summary_table
 from borelli.errors import FileFormatError
+from borelli.export.gait_curves import gait_curves
+from borelli.export.gait_profile import gait_values
 from borelli.export.stage_files import open_stage_file
 from borelli.export.uncertainty_files import AnalysisUncertainty, load_uncertainty
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
@@ -115,7 +117,9 @@ def test_every_output_has_an_uncertainty_with_its_dimensions_and_units(analyzed)
                     assert one.dims == data[name].dims and one.attrs["units"] == data[name].attrs["units"]
                 known = np.isfinite(data[name].values)
                 assert np.isfinite(found.groups[group][f"{name}_sd"].values[known]).mean() > 0.95
-    assert set(found.summary) == {*energy.summary, "residual_force_rms_n", "residual_moment_rms_nm"}
+    gait = {f"gait.{name}" for name in gait_values(gait_curves(energy)) if not name.endswith("_sd")}
+    assert set(found.summary) == {*energy.summary, "residual_force_rms_n", "residual_moment_rms_nm", *gait}
+    assert found.summary["gait.gait_profile_score_right_deg"]["sd"] > 0.0
     drawn = found.groups["curves"]["over_cycle_sd"].sel(curve=["knee_flexion", "hip_power", "ground_force_forward"])
     assert (
         drawn.dims == ("curve", "side", "percent") and np.isfinite(drawn).all() and (drawn.max("percent") > 0.0).all()

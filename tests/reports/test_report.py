@@ -1,20 +1,29 @@
 """The report: self-contained, complete, and valid where results are missing."""
 
+import html
 import json
 import re
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import borelli
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
-from borelli.reports.gait_curves import PERCENT, curve_by_stride, gait_curves
+from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.strides import motion_events
+from borelli.export.gait_curves import PERCENT, curve_by_stride, gait_curves
+from borelli.recording.recording import Note
+from borelli.reports.consequences import ANGLES, CODES, GROUPS
 from borelli.reports.motion_player import MAX_FRAMES, POSITION_UNIT, pack_motion
 from borelli.reports.report import write_report
 from borelli.reports.report_warnings import report_warnings, residual_peaks
 from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot
+from borelli.synthetic.recordings import synthetic_recording
 
 MAX_SIZE = 5_000_000
 """Size [bytes] that can be sent by mail."""
@@ -63,14 +72,145 @@ def test_report_is_one_file_that_needs_no_network(page, analyzed):
     assert "synthetic data, not measured" in text
 
 
-def test_warnings_come_first(page):
+def test_results_and_warnings_come_first_and_the_evidence_last(page):
     text, found = page
     order = [
         text.index(f'id="{key}"')
-        for key in ("warnings", "source", "playback", "gait", "ground", "residuals", "energy", "markers", "model")
-    ]
+        for key in ("summary", "warnings", "playback", "parameters", "profile", "gait", "ground", "energy", "residuals",
+                    "markers", "model", "assumptions", "source")
+    ]  # fmt: skip
     assert order == sorted(order)
-    assert {"motion", "stage"} <= set(found.ids)
+    assert {"motion", "stage"} <= set(found.ids) and len(set(found.ids)) == len(found.ids)
+
+
+def words(text):
+    """Return the text that a reader sees, without scripts, styles and what comes from the user's file."""
+    text = re.sub(r"<(script|style|code).*?</\1>", " ", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", text)))
+
+
+PROGRAM_WORDS = r"\b[a-z]+_[a-z_]+\b|\w+\(\)|\w+\(\w+=|\b(None|True|False|NaN|nan|inf)\b|\[\]|\{|\}"
+"""Names with underscores, calls, and values as Python writes them."""
+
+
+def test_nothing_in_the_report_speaks_python(page, repeated_report):
+    for text in (page[0], repeated_report):
+        assert re.findall(PROGRAM_WORDS, words(text)) == []
+    assert re.findall(PROGRAM_WORDS, "use grf_known, clean(cutoff=6), None")  # the pattern finds what it should
+
+
+@pytest.fixture(scope="module")
+def repeated_report(analyzed, tmp_path_factory):
+    """Return the report of a motion with all kinds of notes, with their names of the program."""
+    torques, motion = analyzed.energy.torques, analyzed.energy.torques.motion
+    notes = [
+        Note("The markers push coordinates against their limits: hip_rotation_r at 3 degrees", "problem",
+             "clean(cutoff=...)", code="coordinate_limits"),
+        Note("Belt: 1 m/s", "inferred", "compute_energy(belt=...)", code="belt_velocity"),
+        Note("Something new", "problem", "use frames with grf_known", code="new_code"),
+        Note("Filtered", "changed", "residual=None", code="lowpass_filter"),
+    ]  # fmt: skip
+    motion = replace(motion, notes=(*motion.notes, *notes))
+    energy = replace(analyzed.energy, torques=replace(torques, motion=motion))
+    path = tmp_path_factory.mktemp("report") / "r.html"
+    write_report(energy, path, fit=analyzed.fit)
+    return path.read_text(encoding="utf-8")
+
+
+def test_warnings_are_grouped_by_the_results_they_affect(repeated_report):
+    first = re.search(r'<div id="warnings">.*?</section>', repeated_report, re.DOTALL)[0]
+    groups = re.findall(r"<h4>Affected: ([^<]*)</h4>(.*?)(?=<h4>|</section>)", first, re.DOTALL)
+    by_title = dict(groups)
+    assert [title for title, _ in groups] == [
+        t[:1].lower() + t[1:] for t in GROUPS if t[:1].lower() + t[1:] in by_title
+    ]
+    angles = by_title[ANGLES[:1].lower() + ANGLES[1:]]
+    assert "right hip internal rotation at 3 degrees" in angles and "Do not interpret these angles" in angles
+    assert "Something new." in angles  # a note of the motion without an entry of its own
+
+
+def test_every_code_of_a_problem_has_its_consequence():
+    """Codes of notes of kind "problem" in the source, and of the report's own warnings."""
+    root = Path(borelli.__file__).parent
+    missing = set()
+    for folder in ("analysis/dynamics", "analysis/energetics", "analysis/ground", "analysis/kinematics", "reports"):
+        for path in (root / folder).rglob("*.py"):
+            source = path.read_text(encoding="utf-8")
+            for code in re.findall(r'"problem",[^)]*?code="([a-z_]+)"', source):
+                missing |= {code} - set(CODES)
+    assert not missing, "add them to reports/consequences.py"
+    assert {results for results, _ in CODES.values()} <= set(GROUPS)
+
+
+def test_first_page_has_subject_movement_date_and_results_with_deviations(page):
+    first = words(re.search(r'<section id="summary">.*?</section>', page[0], re.DOTALL)[0])
+    assert "68.0 kg" in first and "Walking, 3 right and 2 left strides" in first
+    assert date.today().isoformat()[:4] in first and re.search(r"Date of the report \d{4}-\d\d-\d\d \d\d:\d\d", first)
+    assert re.search(r"Walking speed \[m/s\] 1\.2\d ± 0\.\d\d", first) and "Gait profile score [deg]" in first
+    assert "Schwartz et al. 2008" in first and "Perry and Burnfield 2010" in first
+
+
+def test_toe_off_and_cursor_are_drawn_and_in_the_legend(page, analyzed):
+    text, _ = page
+    plot = re.search(r'<svg class="plot"[^>]*aria-label="Knee flexion">.*?</svg>', text, re.DOTALL)[0]
+    edges = [float(v) for v in re.search(r'data-at="([^"]*)"', plot)[1].split()]
+    for side, percent in gait_curves(analyzed.energy).toe_off.items():
+        x = float(re.search(rf'<line class="mark {side}" x1="([\d.]+)"', plot)[1])
+        assert 100.0 * (x - edges[0]) / (edges[1] - edges[0]) == pytest.approx(percent, abs=0.05)
+    legends = re.findall(r'<div class="key">.*?</div>', text, re.DOTALL)
+    assert sum("toe-off" in one for one in legends) == 2
+    assert sum("time shown in the player" in one for one in legends) >= 6
+    script = text[text.rindex("<script>") :]
+    assert "translate(" in script and "L0 ${t}Z" in script  # a line with a triangle
+
+
+def test_printing_opens_every_section(page):
+    text, found = page
+    assert "beforeprint" in text and "details::details-content" in text
+    assert sum(tag == "details" for tag, _ in found.tags) >= 6
+
+
+def test_player_has_a_text_alternative(page, analyzed):
+    text, found = page
+    canvas = next(attributes for tag, attributes in found.tags if tag == "canvas")
+    assert canvas["role"] == "img" and canvas["aria-describedby"] == "motion-words"
+    described = re.search(r'<p id="motion-words">(.*?)</p>', text)[1]
+    assert (
+        "3 whole strides of the right foot and 2 of the left" in described
+        and "Knee flexion ranges from right" in described
+    )
+    section = words(re.search(r'<section id="playback">.*?</section>', text, re.DOTALL)[0])
+    strikes = [e.time for e in motion_events(analyzed.energy.torques.motion) if (e.label, e.context) ==
+               ("Foot Strike", "Right")]  # fmt: skip
+    assert f"Right foot strike {', '.join(f'{time:.2f}' for time in strikes)}" in section
+
+
+def test_bars_of_all_markers_have_one_scale(page):
+    bars = re.findall(r'<svg class="bars"[^>]*data-at="([^"]*)"[^>]*aria-label="(?:Error|Continued)', page[0])
+    scales = [[float(v) for v in one.split()][4:6] for one in bars]
+    assert len(scales) == 2 and scales[0] == scales[1]
+
+
+def test_energy_is_explained_and_its_curves_add_up(page, analyzed):
+    section = re.search(r'<section id="energy">.*?</section>', page[0], re.DOTALL)[0]
+    assert "the sum of kinetic energy" in section and "not the metabolic cost" in section
+    data = analyzed.energy.data
+    total = data["kinetic_energy"].values + data["potential_energy"].values
+    assert data["mechanical_energy"].values == pytest.approx(total)
+
+
+def test_a_jump_has_no_strides_and_no_cost_of_transport(tmp_path):
+    jump = synthetic_recording("jump")
+    motion = inverse_kinematics(jump.model, jump.recording)
+    energy = compute_energy(inverse_dynamics(motion))
+    far = energy.data.assign_attrs(belt_velocity=[5.0, 0.0, 0.0])  # travels far over the ground
+    again = compute_energy(energy.torques, belt=(5.0, 0.0, 0.0))
+    assert again.summary["distance_m"] > 5.0 and np.isnan(again.summary["cost_of_transport_j_per_kg_m"])
+    energy = replace(again, data=far)
+    write_report(energy, tmp_path / "r.html")
+    text = words(parsed(tmp_path / "r.html")[0])
+    assert "cost of transport" not in text.lower() and "gait cycle" not in text and "Gait profile" not in text
+    assert "Movement Jump" in text and "Knee flexion, range [deg]" in text
 
 
 def test_input_and_settings_are_listed(page, analyzed):
@@ -183,7 +323,7 @@ def test_plots_of_missing_and_constant_values():
     text = line_plot("t", "x [s]", "y [m]", [Line("a", x, gap), Line("b", x, 0.0 * x), Line("c", x, np.nan * x)])
     assert text.count("<polyline") == 3 and "nan" not in text
     assert "nan" not in line_plot("t", "x", "y", [], norm=NormativeBand(x, x, x))
-    assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
+    assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5, 2.0)
 
 
 def test_strides_off_the_plates_are_excluded_from_kinetics(analyzed):

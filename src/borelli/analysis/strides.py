@@ -10,7 +10,14 @@ import numpy as np
 
 from borelli.analysis.motion import Motion
 from borelli.numerics.vectors import Array
-from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
+from borelli.recording.forces.gait_events import (
+    OFF,
+    STRIKE,
+    add_events,
+    events_from_plates,
+    gait_events,
+    standardize_event,
+)
 from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import Event, Recording
 
@@ -22,6 +29,11 @@ MAX_STRIDE_TIME = 2.5
 """[s] Strikes of one foot farther apart have a pause or a missed strike between them."""
 TIME_TOLERANCE = 1e-6
 """[s] Rounding of event times."""
+MIN_STEP_FRACTION = 0.15
+"""Least fraction of a stride that a step takes; strikes closer to its ends are those of both feet together, as in a
+jump. Half of it is normal; the shorter step of hemiparetic gait takes 0.3 to 0.4."""
+MAX_STRIKE_INTERVAL = 0.1
+"""[s] Strikes of both feet this close are those of a jump; a step of running takes more than twice as long."""
 
 
 class Stride(NamedTuple):
@@ -30,6 +42,14 @@ class Stride(NamedTuple):
     side: str
     start: float
     end: float
+
+
+class Statistic(NamedTuple):
+    """Mean and standard deviation of a value over strides, NaN if there are too few, and their number."""
+
+    mean: float
+    sd: float
+    strides: int
 
 
 PARAMETERS = {
@@ -42,6 +62,8 @@ PARAMETERS = {
 def find_strides(motion: Motion, time: Array | None = None) -> tuple[Stride, ...]:
     """Return the whole strides of a motion, in order of time.
 
+    Spans between landings on both feet are not strides.
+
     Args:
         motion: A motion with a recording, whose gait events, plates or markers show foot strikes.
         time: Times [s] within which strides must lie. Default: the frames of the motion.
@@ -52,28 +74,68 @@ def find_strides(motion: Motion, time: Array | None = None) -> tuple[Stride, ...
     time = np.asarray(motion.data["time"].values, dtype=float) if time is None else time
     if motion.recording is None or not len(time):
         return ()
-    strikes = [event for event in _events(motion.recording) if event.label == STRIKE]
+    events = _events(motion.recording)
+    right, left = (np.array(_times(events, STRIKE, side)) for side in SIDES)
     result = []
-    for side in SIDES:
-        times = _times(strikes, STRIKE, side)
+    for side, own, other in (("right", right, left), ("left", left, right)):
         result += [
-            Stride(side, a, b)
-            for a, b in pairwise(times)
-            if b - a <= MAX_STRIDE_TIME and a >= time[0] - TIME_TOLERANCE and b <= time[-1] + TIME_TOLERANCE
+            Stride(side, float(a), float(b))
+            for a, b in pairwise(own)
+            if b - a <= MAX_STRIDE_TIME
+            and a >= time[0] - TIME_TOLERANCE
+            and b <= time[-1] + TIME_TOLERANCE
+            and _has_step((other - a) / (b - a))
         ]
     return tuple(sorted(result, key=lambda stride: stride.start))
 
 
-def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0.0, 0.0)) -> Dataset:
+def is_jump(motion: Motion) -> bool:
+    """Return whether the feet strike the ground together, as after a jump; False if no strikes are known."""
+    if motion.recording is None:
+        return False
+    events = _events(motion.recording)
+    right, left = (np.array(_times(events, STRIKE, side)) for side in SIDES)
+    if not len(right) or not len(left):
+        return False
+    after = np.searchsorted(left, right)
+    before, after = (np.clip(at, 0, len(left) - 1) for at in (after - 1, after))
+    interval = np.minimum(np.abs(right - left[before]), np.abs(right - left[after]))
+    return bool(np.median(interval) < MAX_STRIKE_INTERVAL)
+
+
+def motion_events(motion: Motion) -> tuple[Event, ...]:
+    """Return the foot strikes and foot offs within a motion, in order of time; () without a recording."""
+    time = motion.data["time"].values
+    if motion.recording is None or not len(time):
+        return ()
+    inside = (time[0] - TIME_TOLERANCE, time[-1] + TIME_TOLERANCE)
+    return tuple(sorted(one for one in _events(motion.recording) if inside[0] <= one.time <= inside[1]))
+
+
+def event_source(motion: Motion) -> str:
+    """Return where the gait events of a motion come from: "recording", "plates and markers", "markers" or ""."""
+    if motion.recording is None:
+        return ""
+    if any(standardize_event(event) for event in motion.recording.events):
+        return "recording"
+    if "plate_force" in motion.recording.data and events_from_plates(motion.recording):
+        return "plates and markers"
+    return "markers" if _events(motion.recording) else ""
+
+
+def spatiotemporal_parameters(
+    motion: Motion, *, belt: Sequence[float] = (0.0, 0.0, 0.0), strides: Sequence[Stride] | None = None
+) -> Dataset:
     """Compute the spatiotemporal parameters of every stride of a walk or run.
 
     Lengths are those of Huxham et al. (2006): from the horizontal positions of the heel (else ankle) markers at foot
     strike, along and across the line from one strike of a foot to its next. The step of a stride is its second half,
-    from the strike of the other foot to that of its own. Means by side: `.groupby("stride_side").mean()`.
+    from the strike of the other foot to that of its own. Means by side: `parameters_by_side`.
 
     Args:
         motion: A motion with a recording.
         belt: Velocity of a treadmill belt [m/s], lab axes, such as `energy.data.attrs["belt_velocity"]`.
+        strides: Strides of the motion. Default: those of `find_strides`.
 
     Returns:
         By stride: `stride_time`, `step_time` [s], `stride_length`, `step_length`, `step_width` [m], `cadence`
@@ -82,7 +144,7 @@ def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0
     """
     import xarray as xr
 
-    strides = find_strides(motion)
+    strides = find_strides(motion) if strides is None else strides
     rows: list[tuple[float, ...]] = []
     if motion.recording is not None and strides:
         events = _events(motion.recording)
@@ -95,6 +157,30 @@ def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0
         for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
     }
     return xr.Dataset(variables, stride_labels(strides))
+
+
+def parameters_by_side(table: Dataset) -> dict[str, dict[str, Statistic]]:
+    """Return mean and standard deviation of each spatiotemporal parameter over the strides of a side, and of both.
+
+    Args:
+        table: Result of `spatiotemporal_parameters`.
+
+    Returns:
+        By parameter, by "right", "left" and "both".
+    """
+    sides = table["stride_side"].values
+    chosen = {"right": sides == "right", "left": sides == "left", "both": np.full(len(sides), True)}
+    return {
+        str(name): {side: statistic(table[name].values[own]) for side, own in chosen.items()}
+        for name in table.data_vars
+    }
+
+
+def statistic(values: Array) -> Statistic:
+    """Return mean and standard deviation of the known values of strides."""
+    known = values[np.isfinite(values)]
+    mean = float(known.mean()) if len(known) else float("nan")
+    return Statistic(mean, float(known.std(ddof=1)) if len(known) > 1 else float("nan"), len(known))
 
 
 def stride_labels(strides: Sequence[Stride]) -> dict[str, Any]:
@@ -135,6 +221,12 @@ def _parameters(stride: Stride, events: Sequence[Event], heels: dict[str, Array]
         duration, stride.end - strike, length, float(step @ along), float(abs(step[0] * along[1] - step[1] * along[0])),
         120.0 / duration, length / duration, percent * stance, 100.0 - percent * stance, percent * double,
     )  # fmt: skip
+
+
+def _has_step(phase: Array) -> bool:
+    """Return whether one of the other foot's strikes, in fractions of a stride, lies within it; True if unknown."""
+    near = phase[(phase > -MIN_STEP_FRACTION) & (phase < 1.0 + MIN_STEP_FRACTION)]
+    return not len(near) or bool(((near > MIN_STEP_FRACTION) & (near < 1.0 - MIN_STEP_FRACTION)).any())
 
 
 def _initial_double_support(stride: Stride, events: Sequence[Event], other: str) -> float:

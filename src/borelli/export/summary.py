@@ -10,6 +10,8 @@ import numpy as np
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
+from borelli.export.gait_curves import SIDES, Gait
+from borelli.export.gait_profile import gait_values
 from borelli.export.grf_agreement import Agreement, compare_feet
 from borelli.export.stage_files import to_json_values
 from borelli.export.uncertainty_files import AnalysisUncertainty
@@ -28,11 +30,12 @@ def summarize(
     uncertainty: AnalysisUncertainty | None = None,
     runtime: Mapping[str, float] | None = None,
     warnings: Sequence[str] = (),
+    gait: Gait | None = None,
 ) -> dict[str, Any]:
     """Return the key values of an analysis as plain values; None where a value does not apply.
 
     `predicted_grf` are ground reaction forces predicted from the motion where plates measured them too; `runtime` is
-    that of each stage [s].
+    that of each stage [s]. `gait` adds spatiotemporal parameters and profile scores.
     """
     torques, motion = energy.torques, energy.torques.motion
     errors = 1e3 * motion.data["marker_error"].values if "marker_error" in motion.data else np.full((1, 1), np.nan)
@@ -69,6 +72,7 @@ def summarize(
         "grf_vertical_r": float(np.mean([foot.vertical_r for foot in inner])) if inner else None,
         "grf_by_foot": {foot.foot: foot._asdict() for foot in inner},
         **{key: float(value) for key, value in energy.summary.items()},
+        "gait": _gait(gait) if gait is not None else {},
         "monte_carlo": uncertainty.method if uncertainty is not None else None,
         "uncertainty": uncertainty.summary if uncertainty is not None else {},
         "warnings": list(warnings),
@@ -78,6 +82,13 @@ def summarize(
         values["runtime_s"]["uncertainty"] = (runtime or {}).get("uncertainty")
     result: dict[str, Any] = to_json_values(values)
     return result
+
+
+def _gait(gait: Gait) -> dict[str, Any]:
+    """Return the number of strides, the normative class of the speed, and values by stride and side."""
+    strides = {f"strides_{side}": sum(one.side == side for one in gait.strides) for side in SIDES}
+    speed = {"normative_speed": gait.speed} if gait.strides else {}
+    return {**strides, **speed, **gait_values(gait)}
 
 
 def grf_agreement(energy: Energy, predicted_grf: Dataset | None, *, ends: bool = False) -> tuple[Agreement, ...]:

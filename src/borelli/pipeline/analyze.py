@@ -22,6 +22,8 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
+from borelli.export.gait_curves import gait_curves
+from borelli.export.gait_tables import GAIT_FILES, write_gait_tables
 from borelli.export.opensim_files import OPENSIM_FILES, write_opensim_files
 from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 FIT_FILES = ("fit.nc", "model.toml")
 STAGE_FILES = {"ik": "motion.nc", "id": "torques.nc", "energy": "energy.nc"}
 """File of each stage after the fit."""
-TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, *OPENSIM_FILES, "report.html", "summary.json")
+TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, *GAIT_FILES, *OPENSIM_FILES, "report.html", "summary.json")
 """Files of each recording."""
 STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
 """Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
@@ -373,7 +375,9 @@ def _analyze_trial(
         **source, "settings": to_json_values(asdict(settings)), "runtime_s": {**stages.runtime},
         "version": __version__, "code": result_hash(),
     }  # fmt: skip
+    gait = gait_curves(energy)
     write_tables(energy, folder)
+    write_gait_tables(energy, gait, folder)
     unwritten = write_opensim_files(energy.torques, folder)
     if uncertainty is not None:
         write_uncertainty_tables(uncertainty, folder)
@@ -387,7 +391,7 @@ def _analyze_trial(
         warnings += [note.text for note in uncertainty.notes if note.kind == "problem"]
     summary = summarize(
         energy, fit=fitted.fit, predicted_grf=predicted, uncertainty=uncertainty, runtime=stages.runtime,
-        warnings=warnings,
+        warnings=warnings, gait=gait,
     )  # fmt: skip
     summary |= {**source, "reused_stages": stages.reused}
     write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")

@@ -16,6 +16,8 @@ from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.monte_carlo import MAX_NOISE, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
+from borelli.export.gait_curves import curve_dataset, gait_curves
+from borelli.export.gait_profile import gait_values
 from borelli.export.tables import table_dataset
 from borelli.export.uncertainty_files import (
     UNCERTAINTY_FILE,
@@ -30,7 +32,6 @@ from borelli.pipeline.resume import load_if_current
 from borelli.pipeline.stages import check_one_piece, run_stages, settings_of_results
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
 from borelli.recording.recording import Note, Recording
-from borelli.reports.gait_curves import curve_dataset, gait_curves
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -160,12 +161,14 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     """Return all numeric outputs of an analysis by group."""
     import xarray as xr
 
+    gait = gait_curves(energy)
     values = summary_values(energy)
+    values |= {f"gait.{name}": value for name, value in gait_values(gait).items() if not name.endswith("_sd")}
     return {
         "torques": _numeric(energy.torques.data),
         "energy": _numeric(energy.data),
         "summary": xr.Dataset({"value": ("metric", list(values.values()))}, {"metric": list(values)}),
-        "curves": curve_dataset(gait_curves(energy)),
+        "curves": curve_dataset(gait),
         "tables": table_dataset(energy),
     }
 

@@ -8,8 +8,9 @@ from html import escape
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
+from borelli.export.gait_curves import SIDES
 from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
-from borelli.reports.gait_curves import SIDES
+from borelli.reports.gait_sections import CURSOR
 from borelli.reports.html_parts import (
     coordinate_pairs,
     interval_legend,
@@ -17,6 +18,7 @@ from borelli.reports.html_parts import (
     legend,
     note_items,
     number_cells,
+    scroll,
     table,
 )
 from borelli.reports.report_warnings import residual_peaks
@@ -40,6 +42,15 @@ SUMMARY_ROWS = (
     ("residual_work_net_j", "Net residual work", "J", 2),
     ("residual_work_absolute_j", "Absolute residual work", "J", 2),
     ("energy_balance_error_percent", "Energy balance error", "% of positive work", 4),
+)
+ENERGY_WORDS = (
+    "Mechanical energy is the sum of kinetic energy (the motion of all segments) and potential energy (the height of "
+    "the center of mass). In walking, the two exchange: the body slows down while it rises and speeds up while it "
+    "falls. Whatever changes their sum comes from the joints: positive power adds energy, negative power absorbs it; "
+    "the ground adds or absorbs energy where feet slip or a belt moves them; the residual is what motion and forces "
+    "leave unexplained. Positive joint work sums all positive power. It is mechanical work, not the metabolic cost: "
+    "muscles that act against each other or hold a load without moving do not appear in it. Potential energy is "
+    "drawn relative to its minimum, and mechanical energy is the sum of both curves."
 )
 WITHOUT_UNCERTAINTY = ("distance_m", "residual_work_net_j", "energy_balance_error_percent")
 
@@ -77,8 +88,16 @@ def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) ->
     return (
         '<p class="lead">Force and moment at the root that joint torques and ground reaction do not explain. Small '
         "residuals mean consistent motion, masses and forces.</p>"
-        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **interval_legend(uncertainty))
-        + f'<div class="plots wide">{plots}</div><table>{head}{body}</table>'
+        + legend(
+            right="x",
+            left="y",
+            third="z",
+            limit="limit (Hicks et al. 2015)",
+            **interval_legend(uncertainty),
+            cursor=CURSOR,
+        )
+        + f'<div class="plots wide">{plots}</div>'
+        + scroll(f"<table>{head}{body}</table>")
     )
 
 
@@ -95,12 +114,12 @@ def energy_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> s
         if name in data
     ]  # fmt: skip
     energies = []
-    for name, title, style in (
-        ("mechanical_energy", "mechanical", "dark"), ("kinetic_energy", "kinetic", "right"),
-        ("potential_energy", "potential", "third"),
+    lowest = float(np.nanmin(data["potential_energy"].values)) if "potential_energy" in data else 0.0
+    for name, title, style, zero in (
+        ("mechanical_energy", "mechanical", "dark", lowest), ("kinetic_energy", "kinetic", "right", 0.0),
+        ("potential_energy", "potential", "third", lowest),
     ):  # fmt: skip
         if name in data:
-            zero = 0.0 if name == "kinetic_energy" else float(np.nanmin(data[name].values))
             interval = interval_of(uncertainty, "energy", name, factor=1.0 / mass, zero=zero)
             energies.append(Line(title, time, (data[name].values - zero) / mass, style, **interval))
     power_plot = line_plot("Power", "time [s]", "power [W/kg]", powers, wide=True)
@@ -112,9 +131,10 @@ def energy_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> s
     )
     shading = interval_legend(uncertainty)
     return (
-        '<p class="lead">Mechanical and potential energy are relative to their minima.</p><div class="plots wide"><div>'
-        + legend(dark="joints", third="ground", left="residual", **shading) + power_plot + "</div><div>"
-        + legend(dark="mechanical", right="kinetic", third="potential", **shading) + energy_plot + "</div></div>"
+        f'<p class="lead">{ENERGY_WORDS}</p><div class="plots wide"><div>'
+        + legend(dark="joints", third="ground", left="residual", **shading, cursor=CURSOR) + power_plot + "</div><div>"
+        + legend(dark="mechanical", right="kinetic", third="potential", **shading, cursor=CURSOR) + energy_plot
+        + "</div></div>"
         + '<div class="plots wide"><div><h3>Summary</h3>' + table(("Quantity", "Value"), body)
         + "</div><div><h3>Work by joint</h3>" + _work_table(energy) + "</div></div>"
     )  # fmt: skip
@@ -173,7 +193,7 @@ def coordinate_section(energy: Energy, uncertainty: AnalysisUncertainty | None) 
         return ""
     return (
         "<details><summary>Angles and torques over time</summary>"
-        + legend(right="right or unpaired", left="left", **interval_legend(uncertainty))
+        + legend(right="right or unpaired", left="left", **interval_legend(uncertainty), cursor=CURSOR)
         + f'<div class="plots">{"".join(plots)}</div></details>'
     )
 

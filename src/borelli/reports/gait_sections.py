@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.energetics.energy import Energy
+from borelli.export.gait_curves import PERCENT, SIDES, Curve, Gait, curve_by_stride
 from borelli.export.summary import grf_agreement
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.numerics.series_extension import EDGE_DURATION
-from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, curve_by_stride, heading
-from borelli.reports.html_parts import interval_legend, interval_of, legend
+from borelli.reports.html_parts import interval_legend, interval_of, legend, scroll
+from borelli.reports.parameter_sections import curve_table, norm_text
 from borelli.reports.svg import Line, NormativeBand, line_plot
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 GROUPS = (("angle", "Angles"), ("moment", "Internal moments"), ("power", "Powers"))
 MAX_STRIDES = 12
 """Number of single strides of a side that are drawn; the mean is over all."""
+CURSOR = "time shown in the player"
+"""Text of the legend on the cursor in plots."""
 
 
 def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
@@ -31,18 +34,21 @@ def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
     if not gait.strides:
         return (
             '<p class="lead">Over time: the recording has no complete stride.</p>'
-            + legend(right="right", left="left", **interval_legend(uncertainty))
+            + legend(right="right", left="left", **interval_legend(uncertainty), cursor=CURSOR)
             + _groups(gait, uncertainty, _time_plot)
         )
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
     duration = np.mean([one.end - one.start for one in gait.strides])
-    offset = ""
-    if gait.offset:
-        offset = (
+    norms, lead = {}, " Normative curves of walking do not apply to running."
+    if not gait.running:
+        norms = {"norm": "normative, mean ± SD", "mean": "normative mean, second source"}
+        lead = f" Gray: {norm_text(gait)}, mean ± SD."
+    if gait.offset and not gait.running:
+        lead += (
             f" Normative pelvic tilt and hip flexion are drawn {gait.offset:.0f}° lower: they refer to pelvic "
             "landmarks, the model to an upright pelvis."
         )
-    norms = {"norm": "normative, mean and SD", "mean": "normative mean, second source"}
+    marks = {f"mark {side}": f"{side} toe-off" for side in gait.toe_off}
     unknown = len(gait.grf_known) - sum(gait.grf_known)
     excluded = (
         f"<p>{unknown} of {len(gait.grf_known)} strides have incomplete ground reaction forces and are excluded from "
@@ -50,9 +56,8 @@ def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
     )
     return (
         f'<p class="lead">{counts["right"]} right and {counts["left"]} left strides of {duration:.2f} s, from one foot '
-        "strike to the next of the same foot. Thin lines: single strides; thick lines: mean. Gray: normative gait at "
-        f"{gait.speed} speed, mean and SD.{offset}</p>"
-        + legend(right="right", left="left", **norms, **interval_legend(uncertainty))
+        f"strike to the next of the same foot. Thin lines: single strides; thick lines: mean.{lead}</p>"
+        + legend(right="right", left="left", **norms, **marks, **interval_legend(uncertainty), cursor=CURSOR)
         + (excluded if unknown else "")
         + _groups(gait, uncertainty, _cycle_plot)
     )
@@ -63,7 +68,8 @@ def _groups(gait: Gait, uncertainty: AnalysisUncertainty | None, plot: Callable[
     text = ""
     for group, title in GROUPS:
         plots = "".join(plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == group)
-        text += f'<h3>{title}</h3><div class="plots">{plots}</div>' if plots else ""
+        if plots:
+            text += f'<h3>{title}</h3><div class="plots">{plots}</div>{curve_table(gait, group)}'
     return text
 
 
@@ -83,20 +89,26 @@ def ground_section(
     }.get(source, "")
     parts = [f'<p class="lead">{lead} Forces in % of body weight.</p>']
     if gait.strides:
-        parts.append(legend(right="right", left="left", norm="normative, mean and SD", **interval_legend(uncertainty)))
+        norm = {} if gait.running else {"norm": "normative, mean ± SD"}
+        marks = {f"mark {side}": f"{side} toe-off" for side in gait.toe_off}
+        parts.append(legend(right="right", left="left", **norm, **marks, **interval_legend(uncertainty), cursor=CURSOR))
         plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
-    angle = heading(energy)
-    ahead = np.array([np.cos(angle), np.sin(angle), 0.0])
+    ahead = np.array([np.cos(gait.heading), np.sin(gait.heading), 0.0])
     predicted = predicted_grf if energy.torques.on_plates else None
     label = {"plates": "measured", "plates and predicted": "measured and predicted"}.get(source, source)
     if predicted is not None:
         parts.append("<h3>Measured by plates and predicted from the motion</h3>")
         dashed = {"right dash": "right, predicted", "left dash": "left, predicted"}
-        parts.append(legend(right=f"right, {label}", left=f"left, {label}", **dashed, **interval_legend(uncertainty)))
+        parts.append(
+            legend(
+                right=f"right, {label}", left=f"left, {label}", **dashed, **interval_legend(uncertainty), cursor=CURSOR
+            )
+        )
     else:
-        parts.append("<h3>Over time</h3>" + legend(right="right", left="left", **interval_legend(uncertainty)))
+        shading = interval_legend(uncertainty)
+        parts.append("<h3>Over time</h3>" + legend(right="right", left="left", **shading, cursor=CURSOR))
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
@@ -132,7 +144,7 @@ def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | Non
     return line_plot(
         curve.title, "gait cycle [%]", curve.label, lines, kind="cycle",
         norm=None if norm is None else NormativeBand(PERCENT, norm.mean, norm.sd),
-        second=None if second is None or norm is None else second.mean,
+        second=None if second is None or norm is None else second.mean, marks=gait.toe_off,
     )  # fmt: skip
 
 
@@ -169,9 +181,9 @@ def _agreement_table(energy: Energy, predicted_grf: Dataset | None) -> str:
     )
     if not complete.all():
         where += f" {100 * (1 - complete.mean()):.0f} % of frames are excluded, since plates do not record all forces."
-    return (
-        f"<p>Prediction error over measured stance (20 N and more).{where}</p><table><tr><th>Foot</th>"
-        "<th class='n'>Vertical, RMS</th><th class='n'>Vertical, r</th><th class='n'>Forward, RMS</th>"
-        "<th class='n'>Lateral, RMS</th><th class='n'>Center of pressure, forward / lateral, RMS</th>"
+    return f"<p>Prediction error over measured stance (20 N and more).{where}</p>" + scroll(
+        "<table><tr><th>Foot</th><th class='n'>Vertical, RMS</th><th class='n'>Vertical, r</th>"
+        "<th class='n'>Forward, RMS</th><th class='n'>Lateral, RMS</th>"
+        "<th class='n'>Center of pressure, forward / lateral, RMS</th>"
         f"<th class='n'>Frames</th></tr>{rows}</table>"
     )

@@ -1,11 +1,10 @@
-"""Sections of the report on warnings, input and settings, markers and the model; "" where there is nothing to show."""
+"""Sections of the report on assumptions, input and settings, markers and the model; "" if there is nothing to show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +12,19 @@ from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.motion import Motion
-from borelli.export.summary import grf_agreement
-from borelli.model.people.partial import is_partial
-from borelli.reports.html_parts import note_items, number_cells, settings_text, table
-from borelli.reports.report_warnings import MAX_MARKER_ERROR, all_notes, assumptions, report_warnings
+from borelli.export.clinical_names import clinical_name, in_clinical_names, model_names
+from borelli.model.kinematics import root_coordinates
+from borelli.reports.consequences import plain_option
+from borelli.reports.html_parts import folded, number_cells, scroll, sentence, settings_text, table
+from borelli.reports.report_warnings import MAX_MARKER_ERROR, all_notes, assumptions
 from borelli.reports.svg import Line, bar_plot, line_plot
-
-if TYPE_CHECKING:
-    from xarray import Dataset
 
 MAX_LOG_ENTRIES = 60
 """Number of entries shown in the processing log."""
-MAX_ZERO_SD = np.radians(3.0)
-"""Standard deviation [rad] of an angle's neutral position above which the angle is listed."""
-MAX_LISTED_ANGLES = 14
+MAX_ANGLE_SD = np.radians(3.0)
+"""Standard deviation [rad] of an angle or of its neutral position above which the angle is listed."""
+FIT_CODES = ("uncertain_angles", "uncertain_zeros", "uncertain_lengths")
+"""Notes whose content is in the tables of the fitted model."""
 GRF_SOURCES = {
     "plates": "measured by plates",
     "predicted": "predicted from the motion",
@@ -36,45 +34,34 @@ GRF_SOURCES = {
 }
 
 
-def warning_section(energy: Energy) -> str:
-    """Return warnings, assumptions and the processing log."""
-    rows = note_items(report_warnings(energy)) or '<li class="fine">No warnings.</li>'
-    inferred = note_items(assumptions(energy))
-    if inferred:
-        title = "Assumptions and quantities the data do not determine"
-        inferred = f'<h3>{title}</h3><ul class="notes">{inferred}</ul>'
-    notes = [note for note in all_notes(energy) if note.kind in ("stated", "changed")]
-    items = note_items(replace(note, action="") for note in notes[:MAX_LOG_ENTRIES])
-    more = f"<li>and {len(notes) - MAX_LOG_ENTRIES} more</li>" if len(notes) > MAX_LOG_ENTRIES else ""
-    log = f"<details><summary>Processing log ({len(notes)} entries)</summary><ul>{items}{more}</ul></details>"
-    return f'<ul class="warnings">{rows}</ul>{inferred}{log if notes else ""}'
-
-
-def tiles(energy: Energy, predicted_grf: Dataset | None) -> str:
-    """Return the key values."""
-    torques, motion = energy.torques, energy.torques.motion
-    weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
-    values: list[tuple[str, str, str]] = []
-    if "marker_error" in motion.data:
-        values.append((f"{1e3 * motion.marker_rms:.1f}", "mm", "Marker error, RMS"))
-    if torques.grf_source != "none" and not is_partial(motion.model):
-        values.append((f"{100.0 * torques.residual_force_rms / weight:.1f}", "% BW", "Residual force, RMS"))
-        values.append((f"{torques.residual_moment_rms:.1f}", "N m", "Residual moment, RMS"))
-    feet = grf_agreement(energy, predicted_grf)
-    if feet:
-        rms = float(np.mean([foot.vertical_rms for foot in feet]))
-        values.append((f"{rms:.1f}", "% BW", "Predicted vs. measured vertical GRF, RMS"))
-    if not is_partial(motion.model):
-        values.append((f"{energy.summary['positive_work_j']:.0f}", "J", "Positive joint work"))
-    cost = energy.summary.get("cost_of_transport_j_per_kg_m", float("nan"))
-    if np.isfinite(cost):
-        values.append((f"{cost:.2f}", "J/(kg m)", "Mechanical cost of transport"))
-        values.append((f"{energy.summary['speed_m_per_s']:.2f}", "m/s", "Speed"))
-    boxes = "".join(
-        f'<div class="tile"><b>{value} <i>{escape(unit)}</i></b><span>{escape(title)}</span></div>'
-        for value, unit, title in values
+def assumption_section(energy: Energy, fitted: bool) -> str:
+    """Return assumptions and the processing log, folded; angles and lengths of a fitted model are in its section."""
+    text = words_of(energy)
+    shown = [note for note in assumptions(energy) if not (fitted and note.code in FIT_CODES)]
+    rows = "".join(
+        f"<tr><td>{escape(sentence(text(note.text)))}</td><td>{escape(plain_option(note.action))}</td></tr>"
+        for note in shown
     )
-    return f'<div class="tiles">{boxes}</div>'
+    inferred = ""
+    if rows:
+        head = "<tr><th>Assumption</th><th>Option or remedy</th></tr>"
+        title = f"Assumptions and quantities the data do not determine ({len(shown)})"
+        inferred = folded(title, scroll(f"<table>{head}{rows}</table>"))
+    notes = [note for note in all_notes(energy) if note.kind in ("stated", "changed")]
+    items = "".join(
+        f"<tr><td>{'changed' if note.kind == 'changed' else 'read'}</td>"
+        f"<td>{escape(sentence(text(note.text)))}</td></tr>"
+        for note in notes[:MAX_LOG_ENTRIES]
+    )
+    more = f"<p>and {len(notes) - MAX_LOG_ENTRIES} more</p>" if len(notes) > MAX_LOG_ENTRIES else ""
+    log = folded(f"Processing log ({len(notes)} entries)", scroll(f"<table>{items}</table>") + more)
+    return inferred + (log if notes else "")
+
+
+def words_of(energy: Energy) -> Callable[[str], str]:
+    """Return a function that puts the names of a model's coordinates, bodies and joints in a text into words."""
+    names = model_names(energy.torques.motion.model)
+    return lambda text: in_clinical_names(text, names)
 
 
 def source_section(energy: Energy, provenance: Mapping[str, Any]) -> str:
@@ -92,9 +79,8 @@ def source_section(energy: Energy, provenance: Mapping[str, Any]) -> str:
     rows["Markers"] = f"{motion.data.sizes.get('marker', 0)} used"
     if recording is not None:
         rows["Markers"] += f" of {len(recording.markers)} in the recording; {len(recording.plates)} force plates"
-    rows["Model"] = (
-        f"{model.name}: {len(model.bodies)} bodies, {len(model.coordinates)} coordinates, {model.mass:.1f} kg"
-    )
+    name = model.name.replace("_", " ")
+    rows["Model"] = f"{name}: {len(model.bodies)} bodies, {len(model.coordinates)} coordinates, {model.mass:.1f} kg"
     rows["Inverse kinematics"] = settings_text(motion.settings)
     rows["Inverse dynamics"] = settings_text(torques.settings)
     rows["Ground reaction force"] = GRF_SOURCES.get(torques.grf_source, torques.grf_source)
@@ -110,7 +96,7 @@ def source_section(energy: Energy, provenance: Mapping[str, Any]) -> str:
         f"<tr><th>{key}</th><td>{text if text.startswith('<code>') else escape(text)}</td></tr>"
         for key, text in rows.items()
     )
-    return f'<table class="facts">{body}</table>'
+    return folded("File, model, methods, settings and version", scroll(f'<table class="facts">{body}</table>'))
 
 
 def marker_section(motion: Motion) -> str:
@@ -128,9 +114,10 @@ def marker_section(motion: Motion) -> str:
     order = np.argsort(-np.nan_to_num(rms))
     half = -(-len(order) // 2)
     highlight = float(1.5 * np.nanmedian(rms))
+    end = float(np.nanmax([*largest, *rms]))
     bars = [
-        bar_plot(title, "error [mm]", [names[i] for i in part], rms[part], largest[part], highlight)
-        for title, part in (("Error of each marker, RMS and maximum", order[:half]), ("", order[half:]))
+        bar_plot(title, "error [mm]", [names[i] for i in part], rms[part], largest[part], highlight, end)
+        for title, part in (("Error of each marker, RMS and maximum", order[:half]), ("Continued", order[half:]))
         if len(part)
     ]
     line = Line("all markers", motion.data["time"].values, over_time, "dark")
@@ -145,32 +132,43 @@ def marker_section(motion: Motion) -> str:
 
 
 def model_section(fit: Fit) -> str:
-    """Return the fitted segment lengths and the angles with an uncertain neutral position."""
+    """Return the fitted segment lengths, and the angles that markers determine poorly, folded."""
     data = fit.data
     rows = ""
     for segment in map(str, data["segment"].values):
         one = data.sel(segment=segment)
         length, sd, generic = (1e3 * float(one[name]) for name in ("length", "length_sd", "length_given"))
         cells = number_cells(f"{length:.0f}", f"± {sd:.0f}", f"{length - generic:+.0f}")
-        rows += f"<tr><td>{escape(segment.replace('_', ' '))}</td>{cells}</tr>"
+        rows += f"<tr><td>{escape(clinical_name(segment))}</td>{cells}</tr>"
     held_out = f", {1e3 * fit.held_out_rms:.1f} mm RMS in held-out frames" if np.isfinite(fit.held_out_rms) else ""
-    columns = (data["coordinate"].values, data["zero_sd"].values, data["coordinate_units"].values)
-    uncertain = [
-        (str(name), float(sd))
-        for name, sd, unit in zip(*columns, strict=True)
-        if str(unit) == "rad" and sd > MAX_ZERO_SD
-    ]
-    uncertain.sort(key=lambda pair: -pair[1])
-    angles = "".join(
-        f"<tr><td>{escape(name)}</td>{number_cells(f'± {np.degrees(sd):.0f}')}</tr>"
-        for name, sd in uncertain[:MAX_LISTED_ANGLES]
-    )
-    if angles:
-        angles = table(("Coordinate", "SD [deg]"), angles)
-        angles = f"<div><h3>Angles with an uncertain neutral position</h3>{angles}</div>"
-    lengths = table(("Segment", "Length [mm]", "SD [mm]", "Change [mm]"), rows)
+    lengths = folded("Segment lengths", table(("Segment", "Length [mm]", "SD [mm]", "Change [mm]"), rows))
     return (
         '<p class="lead">The model was fitted to the recording. Marker error is '
-        f'{1e3 * fit.train_rms:.1f} mm RMS in fitted frames{held_out}.</p><div class="plots wide">'
-        f"<div><h3>Segment lengths</h3>{lengths}</div>{angles}</div>"
+        f"{1e3 * fit.train_rms:.1f} mm RMS in fitted frames{held_out}.</p>{lengths}{_uncertain_angles(fit)}"
     )
+
+
+def _uncertain_angles(fit: Fit) -> str:
+    """Return a table of the angles that the markers determine poorly, the most uncertain first."""
+    root = set(root_coordinates(fit.model))
+    names = [str(name) for name in fit.data["coordinate"].values]
+    units = [str(unit) for unit in fit.data["coordinate_units"].values]
+    pose, zero = (np.nan_to_num(fit.data[name].values) for name in ("pose_sd", "zero_sd"))
+    largest = np.maximum(pose, zero)
+    listed = [
+        k for k in np.argsort(-largest)
+        if units[k] == "rad" and names[k] not in root and largest[k] > MAX_ANGLE_SD
+    ]  # fmt: skip
+    if not listed:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(clinical_name(names[k]))}</td>"
+        f"{number_cells(*(f'± {np.degrees(sd[k]):.0f}' for sd in (pose, zero)))}</tr>"
+        for k in listed
+    )
+    lead = (
+        "<p>A large standard deviation of the angle: markers do not determine it, and it stays near the rest pose. A "
+        "large one of the neutral position: only changes of the angle are reliable; a static trial determines it.</p>"
+    )
+    head = ("Angle", "SD of the angle [deg]", "SD of the neutral position [deg]")
+    return folded(f"Poorly determined angles ({len(listed)})", lead + table(head, rows))

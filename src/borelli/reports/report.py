@@ -1,4 +1,4 @@
-"""Report of an analysis as one HTML file: warnings, input and settings, then all results."""
+"""Report of an analysis as one HTML file: the main results and warnings first, then all results, then the evidence."""
 
 from __future__ import annotations
 
@@ -12,38 +12,30 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
-from borelli.analysis.motion import Motion
+from borelli.analysis.strides import event_source
+from borelli.export.gait_curves import gait_curves
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
 from borelli.model.people.partial import is_partial
 from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section, uncertainty_section
-from borelli.reports.gait_curves import gait_curves
+from borelli.reports.first_page import first_page, movement
 from borelli.reports.gait_sections import gait_section, ground_section
-from borelli.reports.motion_player import pack_motion, shown_frames
-from borelli.reports.overview_sections import marker_section, model_section, source_section, tiles, warning_section
+from borelli.reports.motion_player import pack_motion
+from borelli.reports.motion_words import player_section
+from borelli.reports.overview_sections import assumption_section, marker_section, model_section, source_section
+from borelli.reports.parameter_sections import parameter_section, profile_section
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-PLAYER = """
-<p class="lead">Motion of the model with markers and ground reaction forces. Click a plot over time to show that time;
-vertical lines in the plots mark the time shown here.</p>
-<div id="stage"><canvas></canvas><div class="clock"></div><div class="hint">drag: rotate · shift-drag: move · wheel:
-zoom</div></div>
-<div class="controls"><button type="button">Play</button><input type="range" min="0" value="0" aria-label="time">
-<select aria-label="speed"><option value="1">1 x</option><option value="0.5">0.5 x</option>
-<option value="0.25">0.25 x</option><option value="0.1">0.1 x</option></select>
-<label><input type="checkbox" name="bodies" checked>bodies</label>
-<label><input type="checkbox" name="measured" checked><i style="background:#ed6b1a"></i>measured markers</label>
-<label><input type="checkbox" name="modeled"><i style="background:#263342"></i>model markers</label>
-<label><input type="checkbox" name="errors"><i style="background:#c71a1a"></i>marker errors, 10 x</label>
-<label><input type="checkbox" name="forces" checked><i style="background:#1a8552"></i>ground reaction forces</label>
-</div>"""
-REFERENCES = (
+GAIT_REFERENCES = (
     "Normative gait: Schwartz, Rozumalski and Trost, J. Biomech. 41 (2008) 1639, typically developing children, by "
-    "walking speed; second source: Pinzone, Schwartz, Thomason and Baker, Gait &amp; Posture 40 (2014) 286. "
-    "Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
+    "walking speed; second source: Pinzone, Schwartz, Thomason and Baker, Gait &amp; Posture 40 (2014) 286. Typical "
+    "adults: Perry and Burnfield, Gait Analysis, 2010. Step length and width: Huxham, Gong, Baker, Morris and Iansek, "
+    "Gait &amp; Posture 23 (2006) 159. Gait events from markers: Zeni, Richards and Higginson, Gait &amp; Posture 27 "
+    "(2008) 710. Gait profile score: Baker et al., Gait &amp; Posture 30 (2009) 265 and 35 (2012) 612. "
 )
+REFERENCES = "Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
 
 
 def write_report(
@@ -76,47 +68,38 @@ def write_report(
     recording = motion.recording
     name = recording.name if recording is not None and recording.name else motion.model.name
     synthetic = recording is not None and recording.metadata.get("synthetic")
-    gait, partial = gait_curves(energy), is_partial(motion.model)
+    gait, partial, facts = gait_curves(energy), is_partial(motion.model), provenance or {}
     sections = [
-        ("warnings", "Warnings", warning_section(energy)),
-        ("source", "Input and settings", source_section(energy, provenance or {})),
-        ("playback", "Motion", _excerpt_note(motion) + PLAYER),
+        ("summary", "Summary", first_page(energy, gait, uncertainty, facts)),
+        ("playback", "Motion", player_section(energy, gait)),
+        ("parameters", "Spatiotemporal parameters", parameter_section(gait, event_source(motion))),
+        ("profile", "Gait profile", profile_section(gait)),
         ("gait", "Angles, moments, powers", gait_section(gait, uncertainty)),
         ("ground", "Ground reaction forces", ground_section(energy, gait, predicted_grf, uncertainty)),
-        ("residuals", "Residuals", "" if partial else residual_section(energy, uncertainty)),
         ("energy", "Energy", "" if partial else energy_section(energy, uncertainty)),
-        ("uncertainty", "Uncertainty", "" if uncertainty is None else uncertainty_section(energy, uncertainty)),
+        ("residuals", "Residuals", "" if partial else residual_section(energy, uncertainty)),
         ("markers", "Markers", marker_section(motion)),
         ("model", "Model", "" if fit is None else model_section(fit)),
+        ("uncertainty", "Uncertainty", "" if uncertainty is None else uncertainty_section(energy, uncertainty)),
         ("coordinates", "All coordinates", coordinate_section(energy, uncertainty)),
+        ("assumptions", "Assumptions and processing", assumption_section(energy, fit is not None)),
+        ("source", "Input and settings", source_section(energy, facts)),
     ]
     sections = [one for one in sections if one[2]]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
-    first, *others = (f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in sections)
+    bodies = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in sections)
     badge = ' <span class="badge">synthetic data, not measured</span>' if synthetic else ""
+    kind, references = movement(energy, gait).lower(), (GAIT_REFERENCES if gait.strides else "") + REFERENCES
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(name)} - borelli</title><style>{_asset('page.css')}</style></head><body><main>"
-        f'<header class="top"><h1>{escape(name)}<small>movement analysis</small>{badge}</h1><nav>{links}</nav></header>'
-        f"{first}{tiles(energy, predicted_grf)}{''.join(others)}"
-        f"<footer>{REFERENCES} Created by borelli {__version__}.</footer></main>"
+        f'<header class="top"><h1>{escape(name)}<small>{kind}</small>{badge}</h1><nav>{links}</nav></header>{bodies}'
+        f"<footer>{references} Created by borelli {__version__}.</footer></main>"
         f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
     write_atomic(page, path, overwrite=overwrite)
-
-
-def _excerpt_note(motion: Motion) -> str:
-    """Return a sentence on the part of a long trial that the player shows."""
-    shown, count = shown_frames(motion), int(motion.data.sizes["time"])
-    if shown == count:
-        return ""
-    time = motion.data["time"].values
-    return (
-        f"<p>The trial has {count} frames; the player shows an excerpt, from {time[0]:.0f} to {time[shown - 1]:.0f} s."
-        "</p>"
-    )
 
 
 def _asset(name: str) -> str:

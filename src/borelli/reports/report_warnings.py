@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
 from borelli.model.people.partial import is_partial
 from borelli.recording.recording import Note
+from borelli.reports.consequences import ALL, ANGLES, FORCES, GROUPS, INTERVALS, WORK, affected_results, plain_action
 
 MAX_RESIDUAL_FORCE = 0.05
 """Recommended limit of the peak residual force, as a fraction of the peak net external force (Hicks et al. 2015)."""
@@ -36,6 +38,8 @@ class ReportWarning(NamedTuple):
     """ "bad" or "warn"."""
     action: str = ""
     code: str = ""
+    results: str = ALL
+    """Affected results, one of `GROUPS`."""
 
 
 class Residuals(NamedTuple):
@@ -86,9 +90,31 @@ def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
             f"{MAX_BALANCE_ERROR:g} %."
         )
         warnings.append(ReportWarning(text, "bad", code="energy_balance"))
-    problems = [note for note in all_notes(energy) if note.kind == "problem"]
-    warnings += [ReportWarning(note.text, "warn", note.action, note.code) for note in problems]
-    return tuple(sorted(warnings, key=lambda warning: warning.grade != "bad"))
+    known: dict[Note, str] = {}
+    torques, motion = energy.torques, energy.torques.motion
+    recorded = motion.recording.notes if motion.recording is not None else ()
+    for notes, results in ((recorded, ALL), (motion.notes, ANGLES), (torques.notes, FORCES), (energy.notes, WORK)):
+        for note in notes:
+            if note.kind == "problem":
+                known.setdefault(note, results)
+    warnings += [ReportWarning(note.text, "warn", note.action, note.code, results) for note, results in known.items()]
+    placed = [one._replace(results=affected_results(one.code, one.results)) for one in warnings]
+    return tuple(sorted(placed, key=lambda warning: warning.grade != "bad"))
+
+
+def group_warnings(
+    warnings: Iterable[ReportWarning], uncertain: Iterable[Note] = ()
+) -> dict[str, tuple[ReportWarning, ...]]:
+    """Return warnings by the results that they affect, with actions in words; `uncertain` are notes on uncertainty."""
+    every = [*warnings]
+    every += [
+        ReportWarning(note.text, "warn", note.action, note.code, INTERVALS)
+        for note in uncertain
+        if note.kind == "problem"
+    ]
+    plain = [one._replace(action=plain_action(one.code, one.action)) for one in every]
+    groups = {title: tuple(one for one in plain if one.results == title) for title in GROUPS}
+    return {title: own for title, own in groups.items() if own}
 
 
 def assumptions(energy: Energy) -> tuple[Note, ...]:

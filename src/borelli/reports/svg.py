@@ -1,4 +1,4 @@
-"""Plots as SVG text: lines with intervals, and bars. Every plot has a title, axes with units, and ticks.
+"""Plots as SVG text: lines with intervals, bars, and pairs of bars. Every plot has a title, axes with units, and ticks.
 
 Lines are polylines in pixels; the attribute `data-at` contains the values at the plot's edges, from which the script of
 the page computes the values under the pointer.
@@ -6,7 +6,7 @@ the page computes the values under the pointer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ MAX_POINTS, DRAWN_POINTS = 10_000, 2_000
 """Points of a line beyond which it is thinned, and the number then drawn: four for each pixel of a wide plot."""
 ROW_HEIGHT = 15.0
 """Height of a bar's row [px]."""
+PAIR_HEIGHT = 26.0
+"""Height of the row of a pair of bars [px]."""
 
 
 class Line(NamedTuple):
@@ -73,6 +75,11 @@ class Axes(NamedTuple):
         at = float(self.y(y))
         return f'<line class="{style}" x1="{self.left:.1f}" x2="{self.right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>'
 
+    def down(self, x: float, style: str) -> str:
+        """Return a vertical line."""
+        at = float(self.x(x))
+        return f'<line class="{style}" x1="{at:.1f}" x2="{at:.1f}" y1="{self.top:.1f}" y2="{self.bottom:.1f}"/>'
+
 
 def line_plot(
     title: str,
@@ -84,12 +91,14 @@ def line_plot(
     norm: NormativeBand | None = None,
     second: Array | None = None,
     limits: Sequence[float] = (),
+    marks: Mapping[str, float] | None = None,
     wide: bool = False,
 ) -> str:
     """Return a plot of lines.
 
     The script of the page needs the `kind` of quantity on the x axis: "time", "cycle" or "". A normative curve is drawn
-    behind, one standard deviation to both sides, the mean of a `second` source dotted; `limits` are thresholds of y.
+    behind, one standard deviation to both sides, the mean of a `second` source dotted; `limits` are thresholds of y,
+    `marks` vertical lines at values of x by their style class.
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
     values = [line.y for line in lines] + [np.array(limits, float)]
@@ -107,6 +116,7 @@ def line_plot(
         if second is not None:
             parts.append(f'<polyline class="mean dots" points="{axes.points(norm.x, second)}"/>')
     parts += [axes.across(value, "limit") for value in limits]
+    parts += [axes.down(value, f"mark {style}") for style, value in (marks or {}).items()]
     parts += [_interval(axes, line) for line in lines]
     for line in lines:
         name = "" if "thin" in line.style else f' data-name="{escape(line.name)}"'
@@ -124,27 +134,68 @@ def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
     return np.repeat(x[edges], 2), np.stack([low, high], axis=1).ravel()
 
 
-def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, highlight: float) -> str:
-    """Return horizontal bars with whiskers to a second value; bars above `highlight` are highlighted."""
-    width, height = 460.0, 58.0 + ROW_HEIGHT * len(names)
-    largest = _round_to_ticks(0.0, float(np.nanmax([*whiskers, *values, 1e-9])))[1]
-    axes = Axes(78.0, width - 40.0, 24.0, height - 32.0, 0.0, largest, len(names), 0.0)
-    center = (axes.left + axes.right) / 2
-    parts = [
-        _open("bars", width, height, "", axes, title),
-        f'<text class="title" x="{axes.left:.0f}" y="14">{escape(title)}</text>',
-        f'<text x="{center:.0f}" y="{height - 4:.0f}" text-anchor="middle">{escape(x_label)}</text>',
-    ]
-    for tick in _ticks(0.0, largest):
-        x = float(axes.x(tick))
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{axes.top:.1f}" y2="{axes.bottom:.1f}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{axes.bottom + 13:.1f}" text-anchor="middle">{tick:g}</text>')
+def bar_plot(
+    title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, highlight: float, end: float
+) -> str:
+    """Return horizontal bars on a scale from 0 to about `end`, with whiskers to a second value.
+
+    Bars above `highlight` are highlighted.
+    """
+    axes, parts = _open_bars(title, x_label, 78.0, ROW_HEIGHT, len(names), end)
     for i, (name, value, whisker) in enumerate(zip(names, values, whiskers, strict=True)):
         y = float(axes.y(i + 0.5))
         parts.append(f'<text x="{axes.left - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         if np.isfinite(value):
             parts.append(_bar(axes, name, float(value), float(whisker), y, "bar hot" if value > highlight else "bar"))
     return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def pair_plot(
+    title: str,
+    x_label: str,
+    names: Sequence[str],
+    pairs: Sequence[Mapping[str, tuple[float, float]]],
+    references: Sequence[float],
+) -> str:
+    """Return horizontal bars of both sides: by style class a value and its standard deviation; reference as a line."""
+    ends = [value + (sd if sd == sd else 0.0) for pair in pairs for value, sd in pair.values()]
+    axes, parts = _open_bars(title, x_label, 158.0, PAIR_HEIGHT, len(names), max([*ends, *references, 1e-9]))
+    for i, (name, pair, reference) in enumerate(zip(names, pairs, references, strict=True)):
+        y = float(axes.y(i + 0.5))
+        parts.append(f'<text x="{axes.left - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        for k, (style, (value, sd)) in enumerate(pair.items()):
+            middle = y + (k - 0.5 * (len(pair) - 1)) * 9.0
+            x, spread = float(axes.x(value)), f" ± {sd:.1f}" if sd == sd else ""
+            parts.append(
+                f'<rect class="bar {style}" x="{axes.left:.1f}" y="{middle - 3.5:.1f}" width="{x - axes.left:.1f}" '
+                f'height="7"><title>{escape(name)}, {style}: {value:.1f}{spread}</title></rect>'
+            )
+            if sd == sd:
+                low, high = (float(axes.x(max(value + sign * sd, 0.0))) for sign in (-1.0, 1.0))
+                parts.append(
+                    f'<line class="whisker" x1="{low:.1f}" x2="{high:.1f}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
+                )
+        x = float(axes.x(reference))
+        parts.append(f'<line class="reference" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 10:.1f}" y2="{y + 10:.1f}"/>')
+    return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def _open_bars(title: str, x_label: str, left: float, row: float, count: int, end: float) -> tuple[Axes, list[str]]:
+    """Return the axes of horizontal bars in rows of a height [px], and the plot up to its grid."""
+    width, height = 460.0, 58.0 + row * count
+    largest = _round_to_ticks(0.0, max(end, 1e-9))[1]
+    axes = Axes(left, width - 40.0, 24.0, height - 32.0, 0.0, largest, count, 0.0)
+    center = (axes.left + axes.right) / 2
+    parts = [
+        _open("bars", width, height, "", axes, title),
+        f'<text class="title" x="4" y="14">{escape(title)}</text>',
+        f'<text x="{center:.0f}" y="{height - 4:.0f}" text-anchor="middle">{escape(x_label)}</text>',
+    ]
+    for tick in _ticks(0.0, largest):
+        x = float(axes.x(tick))
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{axes.top:.1f}" y2="{axes.bottom:.1f}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{axes.bottom + 13:.1f}" text-anchor="middle">{tick:g}</text>')
+    return axes, parts
 
 
 def _bar(axes: Axes, name: str, value: float, whisker: float, y: float, style: str) -> str:

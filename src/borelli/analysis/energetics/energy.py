@@ -22,7 +22,7 @@ from borelli.analysis.energetics.energy_balance import (
     belt_velocity,
 )
 from borelli.analysis.motion import AXES, to_model_axes
-from borelli.analysis.strides import Stride, find_strides, stride_labels
+from borelli.analysis.strides import Stride, find_strides, is_jump, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.people.partial import is_partial
 from borelli.numerics.vectors import Array
@@ -41,7 +41,7 @@ WHOLE_BODY = (
 )  # fmt: skip
 """Variables that need all parts of the body."""
 MIN_DISTANCE = 0.5
-"""[m] A body that moves less far over the ground has no cost of transport."""
+"""[m] A body that moves less far over the ground has no cost of transport, and neither has a jump."""
 
 
 class Totals(NamedTuple):
@@ -182,6 +182,8 @@ def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, 
     """Return the energy from its dataset and totals; `inferred` if the velocity of the belt [m/s] was not given."""
     mass = float(data.attrs["mass_kg"])
     summary = _summary(totals, mass)
+    if is_jump(torques.motion):
+        summary["cost_of_transport_j_per_kg_m"] = float("nan")
     if "stride_positive_work" in data:
         rows = [float(row.sum()) for row in data["stride_positive_work"].values]
         sums = [total for total in rows if np.isfinite(total)]

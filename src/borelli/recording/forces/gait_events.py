@@ -1,16 +1,19 @@
 """Gait events: foot strike and foot off, from plates and from markers.
 
 From markers, after Zeni, Richards and Higginson 2008: a foot strikes when its heel is farthest ahead of the pelvis, and
-leaves when its toe is farthest behind it. This needs no plates and works on treadmills. Compared with plates and events
-in files (ten walks and runs): strikes 0 to 70 ms early; offs within 20 ms in walking, but 40 to 120 ms late in running,
-where the toe moves on backward after foot off.
+leaves when its toe is farthest behind it. This needs no plates and works on treadmills. The heel is farthest ahead 0 to
+100 ms before the strike, in the median of eleven walks 35 ms: it then gathers speed backward, and strikes when it has
+about half the speed of stance. Compared with plates and events in files, strikes so found are 21 ms early in the median
+of these walks (RMS 40 ms; 52 ms without the second step); offs are within 20 ms in walking, but 40 to 120 ms late in
+running, where the toe moves on backward after foot off. Where plates measure some of the steps of a recording, events
+of the others are moved by the median difference of both methods on the steps that have both.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +32,8 @@ MIN_STRIDE_TIME = 0.4
 """Least time [s] between two strikes of one foot."""
 MIN_PROMINENCE = 0.35
 """Least prominence of a peak as a fraction of the foot's excursion relative to the pelvis."""
+STRIKE_WINDOW = 0.3
+"""Time [s] after a heel is farthest ahead in which its strike is sought, and in whose second half the foot stands."""
 MIN_EXCURSION = 0.1
 """Least excursion [m] of a foot relative to the pelvis in gait."""
 
@@ -50,8 +55,9 @@ def gait_events(recording: Recording, source: str = "auto") -> tuple[Event, ...]
     if source == "plates" and "plate_force" not in recording.data:
         raise SettingsError('The recording has no plates. Use source="markers".')
     measured = {kind: [event.time for event in plates if event[1:] == kind] for kind in {event[1:] for event in plates}}
-    kept = [event for event in markers if not _is_near(event.time, measured.get(event[1:], []))]
-    return tuple(sorted([*plates, *kept]))
+    delays = {label: _delay([event for event in markers if event.label == label], measured) for label in (STRIKE, OFF)}
+    kept = [event for event in markers if _nearest(event.time, measured.get(event[1:], [])) is None]
+    return tuple(sorted([*plates, *(event._replace(time=event.time + delays[event.label]) for event in kept)]))
 
 
 def add_events(recording: Recording, source: str = "auto") -> Recording:
@@ -102,7 +108,10 @@ def events_from_markers(recording: Recording) -> tuple[Event, ...]:
         for label, group, sign in ((STRIKE, heels, 1.0), (OFF, toes, -1.0)):
             if group:
                 along = ((mean_position(points, group) - pelvis) * forward).sum(axis=1)
-                times = recording.data["time"].values[_peaks(sign * along, recording.rate)]
+                frames: Sequence[float] = _peaks(sign * along, recording.rate)
+                if label == STRIKE:
+                    frames = [_half_speed(along, frame, recording.rate) for frame in frames]
+                times = np.interp(frames, np.arange(len(along)), recording.data["time"].values)
                 events += [Event(float(time), label, side.capitalize()) for time in times]
     return tuple(sorted(events))
 
@@ -155,7 +164,33 @@ def _peaks(along: Array, rate: float) -> list[int]:
     return frames
 
 
-def _is_near(time: float, others: Sequence[float]) -> bool:
-    """Return whether one of other times [s], in order, is that of the same event."""
+def _half_speed(along: Array, peak: int, rate: float) -> float:
+    """Return the time [frames] after a peak at which the heel has half the backward speed of the stance to come."""
+    count = round(STRIKE_WINDOW * rate)
+    part = along[peak : peak + count + 1]
+    if len(part) <= count or not np.isfinite(part).all():
+        return peak
+    start = max(0, peak - count)
+    before = along[start:peak]
+    lead = len(before) if np.isfinite(before).all() else 0
+    speed = np.gradient(lowpass(along[peak - lead : peak + count + 1], rate, CUTOFF), 1.0 / rate)[lead:]
+    stance = float(np.median(speed[len(speed) // 2 :]))
+    faster = np.flatnonzero(speed <= 0.5 * stance) if stance < 0.0 else []
+    if not len(faster) or faster[0] == 0:
+        return peak
+    k = int(faster[0])
+    return peak + k - float((speed[k] - 0.5 * stance) / (speed[k] - speed[k - 1]))
+
+
+def _delay(events: Sequence[Event], measured: Mapping[tuple[str, str], Sequence[float]]) -> float:
+    """Return the median time [s] from events of markers to the same events of plates; 0 if they have none in common."""
+    near = [(event.time, _nearest(event.time, measured.get(event[1:], []))) for event in events]
+    delays = [other - time for time, other in near if other is not None]
+    return float(np.median(delays)) if delays else 0.0
+
+
+def _nearest(time: float, others: Sequence[float]) -> float | None:
+    """Return the one of other times [s], in order, that is that of the same event; None if there is none."""
     after = bisect_left(others, time)
-    return any(abs(time - other) < MIN_STRIDE_TIME / 2 for other in others[max(0, after - 1) : after + 1])
+    near = [other for other in others[max(0, after - 1) : after + 1] if abs(time - other) < MIN_STRIDE_TIME / 2]
+    return min(near, key=lambda other: abs(other - time)) if near else None

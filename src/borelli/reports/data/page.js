@@ -11,19 +11,19 @@ const plots = [...document.querySelectorAll("svg.plot")].map((svg) => {
     name: line.dataset.name,
     points: (line.getAttribute("points") || "").trim().split(/\s+/).map((p) => p.split(",").map(Number)),
   }));
-  const cursor = (kind) => {
-    const line = document.createElementNS(NS, "line");
-    line.setAttribute("class", "cursor " + kind);
-    line.setAttribute("y1", t); line.setAttribute("y2", b); line.style.display = "none";
-    svg.append(line);
-    return line;
+  const cursor = (kind) => { // a line with a triangle on top of it, in the color of its side
+    const group = document.createElementNS(NS, "path");
+    group.setAttribute("class", "cursor " + kind);
+    group.setAttribute("d", `M0 ${t}V${b}M-4 ${t - 7}H4L0 ${t}Z`); group.style.display = "none";
+    svg.append(group);
+    return group;
   };
-  return { svg, l, r, t, b, x0, x1, y0, y1, lines, kind: svg.dataset.x, hover: cursor(""),
-    now: { right: cursor("right"), left: cursor("left"), time: cursor("") } };
+  return { svg, l, r, t, b, x0, x1, y0, y1, lines, kind: svg.dataset.x, hover: cursor("hover"),
+    now: { right: cursor("right"), left: cursor("left"), time: cursor("now") } };
 });
-function put(line, x) {
-  line.style.display = x === null ? "none" : "";
-  if (x !== null) { line.setAttribute("x1", x); line.setAttribute("x2", x); }
+function put(cursor, x) {
+  cursor.style.display = x === null ? "none" : "";
+  if (x !== null) cursor.setAttribute("transform", `translate(${x} 0)`);
 }
 function digits(v) { const a = Math.abs(v); return v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : 3); }
 for (const p of plots) {
@@ -65,6 +65,13 @@ function mark(time, cycles) {
     }
   }
 }
+// ---- printing: every section
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const one of folded) one.open = true;
+});
+addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
 // ---- 3-D player
 const source = document.getElementById("motion");
 if (source) play(JSON.parse(source.textContent));
@@ -72,7 +79,11 @@ function play(data) {
   const canvas = document.querySelector("#stage canvas");
   const gl = canvas.getContext("webgl", { antialias: true, preserveDrawingBuffer: true });
   const clock = document.querySelector("#stage .clock");
-  if (!gl) { clock.textContent = "The 3-D view requires WebGL, which this browser does not support."; return; }
+  if (!gl) {
+    clock.textContent = "The 3-D view requires WebGL, which this browser does not support. The motion in words is below.";
+    document.getElementById("motion-words").closest("details").open = true;
+    return;
+  }
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
   const shorts = (text) => new Int16Array(bytes(text));
   const frames = data.frames, bodies = data.bodies.length, markers = data.markers;

@@ -1,8 +1,9 @@
 """Gait curves: angles, internal moments, powers and ground reaction forces by side, over time and over the gait cycle.
 
-Signs are those of the normative curves. Flexion, adduction, internal rotation and dorsiflexion are positive angles;
-extensor, abductor and plantarflexor moments are positive. Of the pelvis, anterior tilt, obliquity with the own side up
-and rotation with the own side forward are positive.
+Names and signs are those of the clinic and of the normative curves. Flexion, adduction, internal rotation and
+dorsiflexion are positive angles; extensor, abductor and plantarflexor moments are positive. Of the pelvis, anterior
+tilt, obliquity with the own side up and rotation with the own side forward are positive; of the foot, internal
+progression (toes inward). Rotation and progression are relative to the direction of travel.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.torques import root_body
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import to_model_axes
-from borelli.analysis.strides import Stride, find_strides
+from borelli.analysis.strides import Stride, find_strides, spatiotemporal_parameters
+from borelli.export.foot_axis import foot_axis
 from borelli.export.opensim_names import has_borelli_root
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
 from borelli.normative.gait import NormativeCurve, normative_curve, speed_class
 from borelli.recording.recording import MIN_PLATE_FORCE
+from borelli.recording.units_and_axes import MIN_TRAVEL_DISTANCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -33,6 +36,8 @@ PERCENT = np.arange(101.0)
 SIDES = ("right", "left")
 MIN_STANCE_FRACTION = 0.4
 """Fraction of a stride in which its foot must be on a plate for its force to be known."""
+MAX_FACING_ANGLE = np.radians(45.0)
+"""Angle [rad] between travel and the mean heading of the pelvis beyond which the subject walks sideways or turns."""
 
 
 class Curve(NamedTuple):
@@ -82,15 +87,34 @@ class Gait(NamedTuple):
     time: Array
     curves: tuple[Curve, ...]
     strides: tuple[Stride, ...]
+    parameters: Dataset
+    """Spatiotemporal parameters of every stride."""
     speed: str
     """Class of the walking speed, for normative curves."""
     grf_known: tuple[bool, ...]
     """Whether the ground reaction force of each stride is known; plates may lie under some steps only."""
+    heading: float
+    """Direction of travel [rad from x]."""
     offset: float
     """Angle subtracted from normative pelvic tilt and hip flexion [deg]: see `docs/formats.md`."""
 
+    @property
+    def toe_off(self) -> dict[str, float]:
+        """Mean toe-off of each side [% of the gait cycle], where it is known."""
+        stance, sides = self.parameters["stance"].values, self.parameters["stride_side"].values
+        known = {side: stance[(sides == side) & np.isfinite(stance)] for side in SIDES}
+        return {side: float(values.mean()) for side, values in known.items() if len(values)}
+
+    @property
+    def running(self) -> bool:
+        """Whether both feet are off the ground between steps: stance takes less than half of the strides."""
+        toe_off = self.toe_off.values()
+        return bool(toe_off) and float(np.mean(list(toe_off))) < 50.0
+
     def normative(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
-        """Return the normative curve, of Schwartz et al. (2008) at this walking speed."""
+        """Return the normative curve, of Schwartz et al. (2008) at this walking speed; None for running."""
+        if self.running:
+            return None
         norm = normative_curve(curve.name, self.speed if source == "schwartz2008" else "free", source)
         if norm is None:
             return None
@@ -106,7 +130,11 @@ def gait_curves(energy: Energy) -> Gait:
     data, model = torques.data, motion.model
     mass = model.mass
     time = data["time"].values
-    curves = [*_pelvis(energy)]
+    cycles = find_strides(motion, time)
+    feet = {side: axis for side in SIDES if (axis := foot_axis(model, side)) is not None}
+    rotations = _body_rotations(energy, [max(root_body(model), 0), *(k for axis in feet.values() for k in axis[:2])])
+    heading = _heading(energy, rotations[:, 0], cycles)
+    curves = [*_pelvis(model, rotations[:, 0], heading)]
     names = [c.name for c in model.coordinates]
 
     def column(candidates: tuple[str, ...], side: str) -> int | None:
@@ -122,7 +150,7 @@ def gait_curves(energy: Energy) -> Gait:
             both = []
             for side in "rl":
                 k = column(candidates, side)
-                both.append(None if k is None else factor * _sign(model.coordinates[k]) * values[:, k])
+                both.append(None if k is None else factor * coordinate_sign(model.coordinates[k]) * values[:, k])
             curves.append(Curve(name, title, unit, group, both[0], both[1]))
     power = energy.data["joint_power"].values
     for name, title, stems in _POWERS:
@@ -131,10 +159,19 @@ def gait_curves(energy: Energy) -> Gait:
             own = [i for i, c in enumerate(names) if c.startswith(stems) and c.endswith(f"_{side}")]
             both.append(power[:, own].sum(axis=1) / mass if own else None)
         curves.append(Curve(name, title, "W/kg", "power", both[0], both[1]))
-    curves += _ground(energy)
-    cycles = find_strides(motion, time)
+    progression = {}
+    for k, (side, axis) in enumerate(feet.items()):
+        internal = _wrap(axis.heading(rotations[:, 1 + 2 * k], rotations[:, 2 + 2 * k]) - heading)
+        progression[side] = np.degrees(internal if side == "right" else -internal)
+    curves.append(
+        Curve("foot_progression", "Foot progression (internal +)", "deg", "angle", *map(progression.get, SIDES))
+    )
+    curves += _ground(energy, heading)
     kept = tuple(curve for curve in curves if curve.sides)
-    return Gait(time, kept, cycles, _speed_class(energy), _strides_with_grf(energy, cycles), _offset(model))
+    belt = energy.data.attrs.get("belt_velocity", (0.0, 0.0, 0.0))
+    parameters = spatiotemporal_parameters(motion, belt=belt, strides=cycles)
+    known, speed = _strides_with_grf(energy, cycles), _speed_class(energy, parameters)
+    return Gait(time, kept, cycles, parameters, speed, known, heading, _offset(model))
 
 
 def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
@@ -173,10 +210,33 @@ def curve_dataset(gait: Gait) -> Dataset:
     )
 
 
-def heading(energy: Energy) -> float:
-    """Return the mean heading of the pelvis [rad from x]."""
-    forward = _root_rotation(energy)[:, :, 0]
-    return float(np.arctan2(np.nansum(forward[:, 1]), np.nansum(forward[:, 0])))
+def _heading(energy: Energy, pelvis: Array, strides: tuple[Stride, ...]) -> float:
+    """Return the direction of travel [rad from x] over the strides; the mean heading of the pelvis without travel."""
+    mean = np.nansum(pelvis[:, :2, 0], axis=0)
+    facing = float(np.arctan2(mean[1], mean[0]))
+    motion = energy.torques.motion
+    root = root_body(motion.model)
+    if root < 0:
+        return facing
+    time = motion.data["time"].values
+    inside = np.full(len(time), True)
+    if strides:
+        inside = (time >= strides[0].start) & (time <= max(stride.end for stride in strides))
+    path = motion.data["body_position"].isel(body=root, axis=slice(2)).values[inside]
+    path = path - np.outer(time[inside], energy.data.attrs.get("belt_velocity", (0.0, 0.0, 0.0))[:2])
+    known = np.isfinite(path).all(axis=1)
+    if known.sum() < 2:
+        return facing
+    # the slope over time: sway to the sides changes it less than the displacement from first to last frame
+    slope = np.polyfit(time[inside][known], path[known], 1)[0]
+    travel = float(np.arctan2(slope[1], slope[0]))
+    far = np.linalg.norm(slope) * np.ptp(time[inside][known]) >= MIN_TRAVEL_DISTANCE
+    return travel if far and abs(_wrap(travel - facing)) <= MAX_FACING_ANGLE else facing
+
+
+def _wrap(angle: Array | float) -> Array:
+    """Return angles [rad] between -pi and pi."""
+    return np.asarray((np.asarray(angle) + np.pi) % (2.0 * np.pi) - np.pi)
 
 
 def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
@@ -198,13 +258,11 @@ def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool,
     )
 
 
-def _pelvis(energy: Energy) -> list[Curve]:
-    model = energy.torques.motion.model
+def _pelvis(model: Model, rotations: Array, heading: float) -> list[Curve]:
     if root_body(model) < 0:
         return []
-    angle = heading(energy)
-    c, s = np.cos(angle), np.sin(angle)
-    rotation = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ _root_rotation(energy)
+    c, s = np.cos(heading), np.sin(heading)
+    rotation = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ rotations
     degrees = 180.0 / np.pi
     up = degrees * np.arcsin(np.clip(rotation[:, 2, 1], -1.0, 1.0))  # the left half
     tilt = degrees * np.arctan2(-rotation[:, 2, 0], rotation[:, 2, 2])
@@ -216,13 +274,12 @@ def _pelvis(energy: Energy) -> list[Curve]:
     ]
 
 
-def _ground(energy: Energy) -> list[Curve]:
+def _ground(energy: Energy, heading: float) -> list[Curve]:
     torques = energy.torques
     if "ground_reaction_force" not in torques.data:
         return []
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
-    angle = heading(energy)
-    ahead = np.array([np.cos(angle), np.sin(angle), 0.0])
+    ahead = np.array([np.cos(heading), np.sin(heading), 0.0])
     right, left = (100.0 * (torques.data["ground_reaction_force"].sel(foot=foot).values / weight) for foot in SIDES)
     outward = np.array([ahead[1], -ahead[0], 0.0])  # of the right foot
     return [
@@ -235,18 +292,18 @@ def _ground(energy: Energy) -> list[Curve]:
     ]  # fmt: skip
 
 
-def _root_rotation(energy: Energy) -> Array:
-    """Return the rotation of the root body in lab axes (frames, 3, 3), identity in the model's default pose."""
+def _body_rotations(energy: Energy, bodies: list[int]) -> Array:
+    """Return rotations of bodies in lab axes (frames, bodies, 3, 3), identity in the model's default pose."""
     model = energy.torques.motion.model
     axes = to_model_axes(model)
-    values, root = energy.torques.data["coordinate_value"].values, max(root_body(model), 0)
+    values = energy.torques.data["coordinate_value"].values
     # poses of all bodies in all frames would take more memory than anything else in the report
     parts = [values[start : start + POSED_FRAMES] for start in range(0, len(values), POSED_FRAMES)]
-    rotation = np.concatenate([poses(model, part)[1][:, root].copy() for part in parts])
+    rotation = np.concatenate([poses(model, part)[1][:, bodies] for part in parts])
     return np.asarray(axes.T @ rotation @ axes)
 
 
-def _sign(coordinate: Coordinate) -> float:
+def coordinate_sign(coordinate: Coordinate) -> float:
     """Return -1 for a knee angle whose range shows that flexion is negative, else 1."""
     if not coordinate.name.startswith("knee_angle"):
         return 1.0
@@ -254,8 +311,10 @@ def _sign(coordinate: Coordinate) -> float:
     return 1.0 if abs(high) >= abs(low) else -1.0
 
 
-def _speed_class(energy: Energy) -> str:
-    speed = energy.summary.get("speed_m_per_s", float("nan"))
+def _speed_class(energy: Energy, parameters: Dataset) -> str:
+    """Return the class of the mean speed of the strides, or of the trial where that is unknown."""
+    known = parameters["speed"].values[np.isfinite(parameters["speed"].values)]
+    speed = float(known.mean()) if len(known) else energy.summary.get("speed_m_per_s", float("nan"))
     length = _leg_length(energy)
     if not np.isfinite(speed) or not length > 0.0:
         return "free"
