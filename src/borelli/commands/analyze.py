@@ -34,6 +34,7 @@ def analyze(
     ik_method: Annotated[str, option(IK_HELP, "METHOD", "--ik-method")] = "framewise",
     id_method: Annotated[str, option(ID_HELP, "METHOD", "--id-method")] = "newton-euler",
     cutoff: options.Cutoff = None,
+    plate_cutoff: options.PlateCutoff = None,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -69,8 +70,8 @@ def analyze(
 
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
-        contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
-        ignore=tuple(ignore or ()),
+        contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, plate_cutoff=plate_cutoff,
+        start=start, end=end, ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
             "marker_set": marker_set,
@@ -110,6 +111,8 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
         ("body mass", "mass_kg", "{:.1f}", "kg"), ("marker error, RMS", "marker_rms_mm", "{:.2f}", "mm"),
         ("marker error, maximum", "marker_max_mm", "{:.1f}", "mm"),
         ("fit error in held-out frames, RMS", "fit_held_out_rms_mm", "{:.2f}", "mm"),
+        ("low-pass cutoff, motion", "cutoff_hz", "{:g}", "Hz"),
+        ("low-pass cutoff, force plates", "plate_cutoff_hz", "{:g}", "Hz"),
         ("ground reaction force", "grf_source", "{}", ""),
         ("residual force, RMS", "residual_force_rms_n", "{:.1f}", "N"),
         ("residual moment, RMS", "residual_moment_rms_nm", "{:.1f}", "N m"),
