@@ -19,7 +19,7 @@ from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
 from borelli.analysis.ground.partial_body import leave_out_unknown
 from borelli.analysis.ground.predict_grf import Ground, solve_ground_reaction
-from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.kinematics.differentiation import LOW_PASSED, Derivatives, differentiate
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
 from borelli.analysis.residual_reduction.masses import reduce_residuals
@@ -27,6 +27,7 @@ from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.people.partial import is_partial
+from borelli.recording.cleaning.task_cutoff import low_cutoff_notes, task_cutoff
 from borelli.recording.recording import Note, Recording
 
 Forces = str | Recording | Loads | None
@@ -58,8 +59,10 @@ def inverse_dynamics(
             reaction force. Default: the plates of the motion's recording, else predicted, else none; a note states
             which.
         filter: Low-pass filter preset of the coordinates: "default", "strides", "opensim" or "none".
-        cutoff: Cutoff of that filter [Hz]. Default: 6.
-        plate_cutoff: Cutoff of a low-pass filter on measured forces [Hz], for "newton_euler". Default: unfiltered.
+        cutoff: Cutoff of that filter [Hz]. Default: by the recording's task (`task_cutoff`): 6 for walking, 10 or more
+            for running and jumping; a note states it. "opensim": 6.
+        plate_cutoff: Cutoff of the same filter on measured forces [Hz], as wrenches about a fixed point; 0: no filter.
+            Default: `cutoff`, since another one makes artifacts at impacts; "opensim": no filter.
         feet: Bodies of the "right" and "left" foot, where their names do not identify them.
         residual: None: reported as it is; "reduce": masses are adjusted within bounds to lower it, see
             `reduce_residuals`. "stepped" has other values: see `stepped_torques`.
@@ -93,6 +96,7 @@ def inverse_dynamics(
             contact=contact, **options,
         )  # fmt: skip
 
+    cutoff, filtering = _choose_cutoff(motion, forces, filter, cutoff)
     check_contact_body(motion.model, contact)
     if contact is not None and forces != SOURCE:
         raise SettingsError(
@@ -101,11 +105,24 @@ def inverse_dynamics(
         )
     if isinstance(forces, str):
         if forces == AUTO:
-            return _choose_forces(motion, run)
+            torques = _choose_forces(motion, run)
+            return replace(torques, notes=(*torques.notes, *filtering))
         if forces not in SOURCES[name]:
             raise SettingsError(unknown_name(f'source of ground reaction forces for method "{name}"', forces,
                                              SOURCES[name]))  # fmt: skip
-    return run(forces)
+    torques = run(forces)
+    return replace(torques, notes=(*torques.notes, *filtering))
+
+
+def _choose_cutoff(
+    motion: Motion, forces: Forces, filter: str, cutoff: float | None
+) -> tuple[float | None, tuple[Note, ...]]:
+    """Return the cutoff [Hz], by the task if it is None, and a note on it; None: there is no filter, or OpenSim's."""
+    if filter not in LOW_PASSED:
+        return cutoff, ()
+    recording = forces if isinstance(forces, Recording) else motion.recording
+    chosen, note = task_cutoff(recording)
+    return (chosen, (note,)) if cutoff is None else (cutoff, low_cutoff_notes(cutoff, chosen, note))
 
 
 def _choose_forces(motion: Motion, run: Callable[[Forces], Torques]) -> Torques:
@@ -182,9 +199,10 @@ def torques_from_curves(
     kinematics = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
     fills = forces == SOURCE
     loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet, ground)
-    if loads is not None and plate_cutoff is not None:
-        loads = loads.smoothed(plate_cutoff)
-    settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": None}
+    if loads is not None:
+        loads = loads.matched(curves.settings, plate_cutoff)
+        settings["plate_cutoff_hz"] = loads.cutoff
     settings |= {} if contact is None else {"contact": contact}
     if fills and loads is not None:
         if residual is not None:
@@ -230,15 +248,13 @@ def _stepped(
     contact: str | None,
     **options: Any,
 ) -> Torques:
-    if plate_cutoff is not None:
-        raise SettingsError(
-            'Method "stepped" does not filter plate forces. Pass filtered loads: forces=loads.smoothed(plate_cutoff).'
-        )
     if not isinstance(forces, str) or forces not in ("predicted", SOURCE):
-        return stepped_torques(motion, forces=forces, feet=feet, **options)
+        return stepped_torques(motion, forces=forces, feet=feet, plate_cutoff=plate_cutoff, **options)
     # the forces are found once from the splined motion; a simulated contact would add chatter to the leg torques
     filtering = {name: options[name] for name in ("filter", "cutoff")}
-    framewise = inverse_dynamics(motion, forces=forces, feet=feet, contact=contact, **filtering)
+    framewise = inverse_dynamics(
+        motion, forces=forces, feet=feet, contact=contact, plate_cutoff=plate_cutoff, **filtering
+    )
     torques = stepped_torques(motion, forces=framewise.loads, feet=feet, **options)
     notes = tuple(dict.fromkeys((*torques.notes, *framewise.notes)))
     if forces == "predicted":

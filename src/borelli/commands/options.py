@@ -96,8 +96,14 @@ Plates = Annotated[
 Cutoff = Annotated[
     float | None,
     option(
-        "Low-pass cutoff for joint coordinates before differentiation [Hz]. Default: 6 Hz, more for short steps.", "HZ"
+        "Low-pass cutoff for joint coordinates and force plates [Hz]. Default: by task, 6 Hz for walking, 10 Hz or "
+        "more for running and jumping.",
+        "HZ",
     ),
+]
+PlateCutoff = Annotated[
+    float | None,
+    option("Another low-pass cutoff for force plates [Hz]; 0 turns the filter off. Default: that of --cutoff.", "HZ"),
 ]
 Start = Annotated[float, option("Discard frames before this time [s].", "S")]
 End = Annotated[float, option("Discard frames after this time [s].", "S")]

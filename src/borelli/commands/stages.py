@@ -141,6 +141,7 @@ def id(
     plates: options.Plates = True,
     contact: options.Contact = None,
     cutoff: options.Cutoff = None,
+    plate_cutoff: options.PlateCutoff = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -155,13 +156,16 @@ def id(
     from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.stages import compute_torques
 
-    settings = AnalysisSettings(id_method=method, plates=plates, contact=contact, cutoff=cutoff)
+    settings = AnalysisSettings(
+        id_method=method, plates=plates, contact=contact, cutoff=cutoff, plate_cutoff=plate_cutoff
+    )
     compile_once(motion)
     with err.status("inverse dynamics"):
         torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)
         write_stage(torques, target, overwrite=force)
     peak = torques.peak_joint_torque
     values = {
+        "cutoff_hz": torques.settings["cutoff_hz"], "plate_cutoff_hz": torques.settings["plate_cutoff_hz"],
         "grf_source": torques.grf_source, "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,
         "peak_torque_nm_per_kg": peak.per_mass if peak is not None else None,

@@ -329,6 +329,8 @@ def loads_dataset(loads: Loads) -> Dataset:
     )
     if loads.belt is not None:
         dataset.attrs["belt"] = list(loads.belt)
+    if loads.cutoff is not None:
+        dataset.attrs["cutoff_hz"] = float(loads.cutoff)
     if loads.computed is not None:
         dataset["computed"] = (dims[:2], loads.computed, {"units": "1"})
     return dataset
@@ -345,4 +347,5 @@ def _load_loads(stage: StageFile, model: Model) -> Loads:
         parse_notes(notes, stage.path),
         belt,  # type: ignore[arg-type]
         data["computed"].values if "computed" in data else None,
+        float(data.attrs["cutoff_hz"]) if "cutoff_hz" in data.attrs else None,
     )  # fmt: skip

@@ -160,6 +160,9 @@ def check_loads(data: Dataset, model: Model, path: Path) -> None:
     belt = np.asarray(data.attrs.get("belt", np.zeros(3)))
     if belt.shape != (3,) or belt.dtype.kind != "f" or not _plausible(belt):
         _refuse(path, "The belt velocity is not three numbers")
+    cutoff = np.asarray(data.attrs.get("cutoff_hz", 1.0))
+    if cutoff.shape != () or cutoff.dtype.kind != "f" or not _plausible(cutoff):
+        _refuse(path, "The cutoff of the loads has no numeric value")
     if not isinstance(data.attrs.get("source"), str):
         _refuse(path, "The source of the loads is missing")
 

@@ -18,6 +18,8 @@ from borelli.numerics.vectors import Array
 
 ORDER = 4
 """Filter order of the two passes together."""
+OPENSIM_ORDER = 6
+"""The same of OpenSim's filter."""
 MIN_RUN = 4
 """Shorter runs of samples are not filtered."""
 
@@ -63,6 +65,14 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     return out.reshape(signal.shape)
 
 
+def cutoff_of_both_passes(cutoff: float, rate: float, order: int = ORDER) -> float:
+    """Return the cutoff [Hz] of `lowpass` for two passes of which each has the given cutoff, where their gain is 1/2.
+
+    `order` is that of both passes together.
+    """
+    return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (1.0 / order)))
+
+
 @lru_cache(maxsize=64)
 def _sections(rate: float, cutoff: float, order: int) -> Array:
     """Return the second-order sections of one pass (cached: do not write to them)."""
@@ -80,7 +90,7 @@ def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
     """
     from scipy.signal import butter
 
-    b, a = butter(3, cutoff, fs=rate)
+    b, a = butter(OPENSIM_ORDER // 2, cutoff, fs=rate)
     return _pass(_pass(signal, b, a)[::-1], b, a)[::-1]
 
 

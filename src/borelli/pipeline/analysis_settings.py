@@ -36,7 +36,7 @@ DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
 MAX_UNMARKED_FRACTION = 0.3
 """Fraction of body mass without markers above which a note reports it; both arms are 0.1."""
 PATHS = ("model", "static", "forces")
-NUMBERS = ("mass", "height", "cutoff", "start", "end", "marker_noise", "knee_width", "ankle_width")
+NUMBERS = ("mass", "height", "cutoff", "plate_cutoff", "start", "end", "marker_noise", "knee_width", "ankle_width")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class AnalysisSettings:
         plates: Use the force plates; if False, ground reaction forces are predicted from the motion.
         ik_method: Inverse kinematics method, as in `inverse_kinematics`.
         id_method: Inverse dynamics method, as in `inverse_dynamics`.
-        cutoff: Low-pass cutoff for joint coordinates [Hz]; None: the default.
+        cutoff: Low-pass cutoff for joint coordinates and force plates [Hz]; None: by the task (`task_cutoff`).
+        plate_cutoff: Another cutoff for force plates [Hz]; 0: no filter; None: the same.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
@@ -85,6 +86,7 @@ class AnalysisSettings:
     ik_method: str = IK_METHODS[0]
     id_method: str = ID_METHODS[0]
     cutoff: float | None = None
+    plate_cutoff: float | None = None
     start: float = -np.inf
     end: float = np.inf
     ignore: tuple[str, ...] = ()

@@ -302,7 +302,7 @@ def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dic
     """Return the keys of the stages after the fit, for the hash of a recording."""
     key = partial(stage_key, code=result_hash())
     keys = {"ik": key("ik", [fit_key, recording], {"method": settings.ik_method})}
-    used = {name: getattr(settings, name) for name in ("id_method", "plates", "cutoff", "contact")}
+    used = {name: getattr(settings, name) for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact")}
     keys["id"] = key("id", keys["ik"], used)
     keys["energy"] = key("energy", keys["id"], {})
     return keys

@@ -28,7 +28,8 @@ from borelli.files.memory import check_memory
 from borelli.model.model import Model
 from borelli.model.people.partial import is_partial
 from borelli.pipeline.analysis_settings import AnalysisSettings
-from borelli.recording.cleaning.filtering import step_cutoff
+from borelli.pipeline.filter_effects import add_filter_effects, mismatch_notes
+from borelli.recording.cleaning.task_cutoff import LOW_CUTOFF, low_cutoff_notes, task_cutoff
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class StageSettings:
         id_method: Inverse dynamics method.
         forces: Source of ground reaction forces, as in `inverse_dynamics`; None: no ground reaction force.
         filter: Low-pass filter of the coordinates, as in `inverse_dynamics`.
-        cutoff: Cutoff of that filter [Hz]; None: the default.
-        plate_cutoff: Low-pass cutoff of measured forces [Hz]; None: unfiltered.
+        cutoff: Cutoff of that filter [Hz]; None: by the task.
+        plate_cutoff: Low-pass cutoff of measured forces [Hz]; 0: no filter; None: as `inverse_dynamics` chooses.
         contact: Body on which support without a plate is estimated; None: it is only reported.
     """
 
@@ -72,7 +73,7 @@ def settings_of_results(energy: Energy) -> StageSettings:
     used, source = torques.settings, torques.grf_source
     return StageSettings(
         motion.settings["method"], used["method"], used.get("forces", None if source == "none" else source),
-        used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz"), used.get("contact"),
+        used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz") or 0.0, used.get("contact"),
     )  # fmt: skip
 
 
@@ -118,7 +119,13 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
     except BorelliError as error:
         chosen, note = without_prediction(chosen, error)
         torques, notes = run_inverse_dynamics(motion, chosen), (note, *notes)
-    return replace(torques, notes=(*torques.notes, *notes, *falling_notes(torques)))
+
+    def run(cutoff: float) -> Torques:
+        return run_inverse_dynamics(motion, replace(chosen, cutoff=cutoff, plate_cutoff=cutoff))
+
+    notes = add_filter_effects(torques, notes, task_cutoff(motion.recording)[0], run)
+    own = tuple(note for note in torques.notes if note.code != LOW_CUTOFF)  # stated with its effect
+    return replace(torques, notes=(*own, *notes, *falling_notes(torques)))
 
 
 def falling_notes(torques: Torques) -> tuple[Note, ...]:
@@ -141,12 +148,14 @@ def falling_notes(torques: Torques) -> tuple[Note, ...]:
 def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> tuple[StageSettings, tuple[Note, ...]]:
     """Return the methods and filters with the best ground reaction forces of a recording, and notes on them."""
     measured = settings.plates and recording is not None and "ground_reaction_force" in recording.data
-    chosen = StageSettings(id_method=settings.id_method, cutoff=settings.cutoff)
-    notes: tuple[Note, ...] = ()
-    if settings.cutoff is None and measured and recording is not None:
-        cutoff, note = step_cutoff(recording)
-        if note is not None:
-            chosen, notes = replace(chosen, cutoff=cutoff), (note,)
+    cutoff, evidence = task_cutoff(recording)
+    notes: tuple[Note, ...] = (evidence,)
+    if settings.cutoff is not None:
+        notes = low_cutoff_notes(settings.cutoff, cutoff, evidence)
+        cutoff = settings.cutoff
+    chosen = StageSettings(id_method=settings.id_method, cutoff=cutoff, plate_cutoff=settings.plate_cutoff)
+    if measured and settings.plate_cutoff not in (None, cutoff):
+        notes += mismatch_notes(cutoff, settings.plate_cutoff)
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
     predicted = replace(chosen, forces="predicted", filter="strides")
     if measured:

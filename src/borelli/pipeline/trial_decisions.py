@@ -127,7 +127,7 @@ def _sample(
     values = np.stack([part[chosen] for part in (curves.coordinates, curves.speeds, curves.accelerations)])
     if settings.forces != SOURCE or motion.recording is None:
         return _Samples(needed[block.own], np.zeros(0), np.zeros(0, bool), values, None)
-    loads = plate_loads(motion.model, motion.recording)
+    loads = plate_loads(motion.model, motion.recording).matched(curves.settings, settings.plate_cutoff)
     supplied, recorded = supplied_force(loads, curves.time, curves.settings["cutoff_hz"])
     if root < 0:
         needed = loads.at(curves.time).force[..., 2].sum(axis=1)

@@ -53,19 +53,21 @@ def hidden(motion, foot, number):
     return replace(motion, recording=replace(recording, data=data)), (clock[a], clock[b - 1])
 
 
-def test_a_hidden_step_is_predicted_and_the_rest_stays_as_measured():
+@pytest.mark.parametrize(("plate_cutoff", "memory", "same"), [(0.0, 0.1, 1e-8), (None, 0.6, 1e-2)])
+def test_a_hidden_step_is_predicted_and_the_rest_stays_as_measured(plate_cutoff, memory, same):
+    """`memory` is how far the step reaches [s] through the filter, whose impulse response falls as exp(-27 t)."""
     motion, (start, stop) = hidden(walk(), "left", 1)
-    whole = inverse_dynamics(walk(), forces="plates").data
-    bare = inverse_dynamics(motion, forces="plates")
-    found = inverse_dynamics(motion, forces=SOURCE)
+    whole = inverse_dynamics(walk(), forces="plates", plate_cutoff=plate_cutoff).data
+    bare = inverse_dynamics(motion, forces="plates", plate_cutoff=plate_cutoff)
+    found = inverse_dynamics(motion, forces=SOURCE, plate_cutoff=plate_cutoff)
     time = whole["time"].values
     step = (time >= start) & (time <= stop)
     source = found.data["grf_source"]
     assert (source.sel(foot="left").values[step] == "predicted").mean() > 0.9
     assert (source.sel(foot="right").values == "plate").all()
-    far = (time < start - 0.1) | (time > stop + 0.1)
+    far = (time < start - memory) | (time > stop + memory)
     for name in ("torque", "ground_reaction_force", "residual_force"):
-        assert np.allclose(found.data[name].values[far], whole[name].values[far], atol=1e-8), name
+        assert np.allclose(found.data[name].values[far], whole[name].values[far], rtol=1e-6, atol=same), name
     weight = motion.model.mass * 9.81
     error = (found.data["ground_reaction_force"] - whole["ground_reaction_force"]).sel(foot="left").values[step]
     assert np.sqrt((error[:, 2] ** 2).mean()) < 0.05 * weight  # the accuracy of prediction without any plate
@@ -126,9 +128,11 @@ def test_steps_that_cannot_be_predicted_are_reported(monkeypatch):
     assert note.kind == "problem" and note.code == "grf_incomplete"
 
 
-def test_a_cutoff_for_plates_is_not_ignored():
-    with pytest.raises(SettingsError, match="smoothed"):
-        inverse_dynamics(walk(), method="stepped", forces="plates", plate_cutoff=10.0)
+def test_stepped_torques_filter_the_plates():
+    motion = replace(walk(), data=walk().data.isel(time=slice(0, 60)))
+    for given, used in ((10.0, 10.0), (None, 6.0), (0.0, None)):
+        found = inverse_dynamics(motion, method="stepped", forces="plates", plate_cutoff=given)
+        assert found.loads.cutoff == found.settings["plate_cutoff_hz"] == used
 
 
 def test_torques_with_predicted_steps_are_restored_from_a_file(tmp_path):
@@ -180,7 +184,10 @@ def test_feet_that_land_together_are_on_their_plates():
 def test_work_is_summed_where_forces_are_known():
     motion = swinging(401)
     loads = supporting(motion)
-    whole, part = (compute_energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
+    whole, part = (
+        compute_energy(inverse_dynamics(motion, forces=one, plate_cutoff=0.0))
+        for one in (loads, without(loads, 1.0, 1.6))
+    )
     known = part.torques.grf_known
     assert part.summary["evaluated_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
     assert whole.summary["evaluated_s"] == pytest.approx(4.0)

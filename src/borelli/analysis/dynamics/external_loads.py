@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.numerics.filters import lowpass
+from borelli.numerics.filters import OPENSIM_ORDER, ORDER, cutoff_of_both_passes, lowpass
 from borelli.numerics.vectors import Array
+from borelli.recording.cleaning.wrench_filter import fill_points, filter_wrench
 from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_bodies
 from borelli.recording.recording import Note, Recording
@@ -48,6 +50,7 @@ class Loads:
         notes: Assumptions and changes.
         belt: Velocity of the ground [m/s]; None: unknown.
         computed: (samples, loads) fraction that is predicted, 0 to 1; None: all loads have the same source.
+        cutoff: Cutoff of the low-pass filter that `smoothed` applied [Hz]; None: the loads are as given.
     """
 
     name: tuple[str, ...]
@@ -60,10 +63,16 @@ class Loads:
     notes: tuple[Note, ...] = ()
     belt: tuple[float, float, float] | None = None
     computed: Array | None = None
+    cutoff: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Mean number of samples per second [Hz]."""
+        return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
     def at(self, time: Array) -> Loads:
         """Return the loads at other times [s]; they are zero before the first and after the last sample."""
-        force, point, moment = self.force, _fill_unknown(self.point), self.moment
+        force, point, moment = self.force, fill_points(self.point), self.moment
         if not np.array_equal(time, self.time):
             force, point, moment = (_interpolate(time, self.time, values) for values in (force, point, moment))
         outside = (time < self.time[0] - MAX_EXTRAPOLATION) | (time > self.time[-1] + MAX_EXTRAPOLATION)
@@ -73,12 +82,46 @@ class Loads:
             computed = _interpolate(time, self.time, computed[..., None])[..., 0]
         return replace(self, time=time, force=force, point=point, moment=moment, computed=computed)
 
-    def smoothed(self, cutoff: float) -> Loads:
-        """Return the loads with forces and moments low-pass filtered at the cutoff [Hz]; points are unchanged."""
-        rate = (len(self.time) - 1) / (self.time[-1] - self.time[0])
-        force, moment = (lowpass(values, rate, cutoff) for values in (self.force, self.moment))
-        note = Note(f"Ground reaction forces were low-pass filtered at {cutoff:g} Hz.", "changed", code="plate_cutoff")
-        return replace(self, force=force, point=_fill_unknown(self.point), moment=moment, notes=(*self.notes, note))
+    def smoothed(self, cutoff: float, order: int = ORDER) -> Loads:
+        """Return the loads low-pass filtered as wrenches about a fixed point, like coordinates of a motion.
+
+        Args:
+            cutoff: Cutoff of each pass of the filter [Hz], as in `differentiate`.
+            order: Filter order of both passes together.
+        """
+        if not 0.0 < cutoff < 0.5 * self.rate:
+            raise SettingsError(
+                f"plate cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency of the plates "
+                f"({0.5 * self.rate:g} Hz). Choose a lower cutoff."
+            )
+        both = cutoff_of_both_passes(cutoff, self.rate, order)
+        force, point, moment = filter_wrench(
+            self.force, self.point, self.moment, lambda values: lowpass(values, self.rate, both, order)
+        )
+        text = (
+            f"Measured ground reaction forces are low-pass filtered at {cutoff:g} Hz, as wrenches about a fixed point. "
+            "The recording has them unfiltered."
+        )
+        note = Note(text, "changed", "--plate-cutoff", code="plate_cutoff")
+        return replace(self, force=force, point=point, moment=moment, notes=(*self.notes, note), cutoff=float(cutoff))
+
+    def matched(self, settings: Mapping[str, Any], plate_cutoff: float | None = None) -> Loads:
+        """Return measured loads with the low-pass filter of the motion; other loads, and filtered ones, as they are.
+
+        Args:
+            settings: Filter and cutoff of the motion, as in `Derivatives`.
+            plate_cutoff: Cutoff [Hz]; 0: no filter; None: that of the motion. OpenSim filters coordinates only, and so
+                does its preset.
+        """
+        if self.source != "plates" or self.cutoff is not None or plate_cutoff == 0.0:
+            return self
+        opensim = settings["filter"] == "opensim"
+        if plate_cutoff is None:
+            plate_cutoff = settings["cutoff_hz"]
+            # slowly sampled loads have nothing above the cutoff
+            if opensim or plate_cutoff is None or not plate_cutoff < 0.5 * self.rate:
+                return self
+        return self.smoothed(plate_cutoff, OPENSIM_ORDER if opensim else ORDER)
 
 
 def foot_bodies(model: Model, feet: Feet = None) -> dict[str, str]:
@@ -142,22 +185,6 @@ def measured_loads(loads: Loads) -> Loads:
         notes = (*notes, Note(text, "problem", "borelli doctor", code="plate_nan"))
     force, moment = (np.where(lost[..., None], 0.0, values) for values in (loads.force, loads.moment))
     return replace(loads, force=force, moment=moment, notes=notes)
-
-
-def _fill_unknown(point: Array) -> Array:
-    """Return points with the nearest known one in time where they are NaN; zero where none is known."""
-    result = point.copy()
-    index = np.arange(len(point))
-    for load in range(point.shape[1]):
-        known = np.flatnonzero(np.isfinite(point[:, load]).all(axis=-1))
-        if not len(known):
-            result[:, load] = 0.0
-        elif len(known) < len(point):
-            after = np.clip(np.searchsorted(known, index), 0, len(known) - 1)
-            before = np.clip(after - 1, 0, None)
-            nearest = np.where(np.abs(known[after] - index) < np.abs(known[before] - index), after, before)
-            result[:, load] = point[known[nearest], load]
-    return result
 
 
 def _interpolate(time: Array, clock: Array, values: Array) -> Array:

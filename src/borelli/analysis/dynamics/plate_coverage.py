@@ -88,9 +88,9 @@ def find_plate_coverage(
 
 def supplied_force(loads: Loads, time: Array, cutoff: float | None) -> tuple[Array, Mask]:
     """Return the vertical force (frames,) [N] of plates, filtered as the motion, and the frames that they recorded."""
-    nyquist = 0.5 * (len(loads.time) - 1) / (loads.time[-1] - loads.time[0])
-    plate_cutoff = CUTOFF if cutoff is None else cutoff
-    filtered = loads.smoothed(plate_cutoff) if plate_cutoff < nyquist else loads
+    needed = CUTOFF if cutoff is None else cutoff
+    is_filtered = loads.cutoff is not None and loads.cutoff <= needed
+    filtered = loads if is_filtered or not needed < 0.5 * loads.rate else loads.smoothed(needed)
     supplied = filtered.at(time).force[..., 2].sum(axis=1)
     recorded = (time >= loads.time[0] - MAX_EXTRAPOLATION) & (time <= loads.time[-1] + MAX_EXTRAPOLATION)
     return supplied, recorded
@@ -136,11 +136,12 @@ def _mass_ratio(needed: Array, supplied: Array, weight: Array | float) -> float:
 def sustained_deficit(deficit: Array, time: Array) -> Mask:
     """Return the frames of spans with a large, lasting deficit (fraction of weight), extended to where it is small."""
     result = np.zeros(len(deficit), bool)
+    step = (time[-1] - time[0]) / max(len(time) - 1, 1)  # a frame lasts until the next
     for start, end in find_runs(deficit > DEFICIT_EDGE):
         deep = find_runs(deficit[start:end] > MIN_DEFICIT)
         # of a span cut off by the recording only a part is visible
         duration = 0.5 * MIN_DEFICIT_DURATION if start == 0 or end == len(deficit) else MIN_DEFICIT_DURATION
-        if any(time[start + b - 1] - time[start + a] >= duration for a, b in deep):
+        if any(time[start + b - 1] - time[start + a] + step >= duration for a, b in deep):
             result[start:end] = True
     return result
 

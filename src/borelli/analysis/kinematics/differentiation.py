@@ -36,7 +36,7 @@ from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
-from borelli.numerics.filters import ORDER, lowpass, opensim_lowpass
+from borelli.numerics.filters import ORDER, cutoff_of_both_passes, lowpass, opensim_lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.series_extension import extend_series, reflect
 from borelli.numerics.vectors import Array
@@ -100,8 +100,7 @@ def differentiate(
     Frames without a pose at the ends are left out; inside they are bridged if they last no longer than `MAX_BRIDGE`.
     The default cutoff is 6 Hz. `joints` are treated as rotations; by default those that `find_rotation_joints` finds.
     """
-    if filter not in PRESETS:
-        raise SettingsError(unknown_name("filter", filter, PRESETS))
+    settings = filter_settings(filter, cutoff)
     cutoff = CUTOFF if cutoff is None else float(cutoff)
     time = np.asarray(motion.data["time"].values, dtype=float)
     q, start, end, notes = bridge_gaps(motion.coordinates, time, motion.rate)
@@ -143,12 +142,23 @@ def differentiate(
                 "such as with `borelli clean --rate 250`, or choose a higher cutoff."
             ) from None
     if filter in LOW_PASSED:
-        extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)
+        extended = lowpass(extended, rate, cutoff_of_both_passes(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
     curve = quintic_spline(np.concatenate([before, even, after]), extended)
-    settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
     values = _evaluate(motion.model, curve, joints, time, q)
     return Derivatives(motion.model, time, *values, motion.rate, settings, tuple(notes), curve, joints)
+
+
+def filter_settings(filter: str, cutoff: float | None) -> dict[str, Any]:
+    """Return preset and cutoff [Hz] as plain values; the default cutoff is 6 Hz, and a preset without filter has none.
+
+    Raises:
+        SettingsError: The preset is unknown.
+    """
+    if filter not in PRESETS:
+        raise SettingsError(unknown_name("filter", filter, PRESETS))
+    used = CUTOFF if cutoff is None else float(cutoff)
+    return {"filter": filter, "cutoff_hz": None if filter == "none" else used}
 
 
 def _evaluate(
@@ -164,12 +174,6 @@ def _evaluate(
         c = list(joint.columns)
         q[:, c], u[:, c], a[:, c] = angles_from_quaternions(joint, p, p1, p2, near[:, c])
     return coupled_motion(model, q, u, a)
-
-
-def _cutoff_of_both_passes(cutoff: float, rate: float) -> float:
-    """Return the frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff, as `lowpass` takes it."""
-    single = ORDER // 2
-    return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
 def quintic_spline(time: Array, values: Array) -> BSpline:

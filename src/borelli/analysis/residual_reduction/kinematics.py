@@ -77,7 +77,7 @@ def adjust_kinematics(
     model = curves.model
     columns = _columns(model)
     allowed = np.array([max_rotation if model.coordinates[i].rotational else max_translation for i in columns])
-    now = None if loads is None else loads.at(curves.time)
+    now = None if loads is None else loads.matched(curves.settings).at(curves.time)
     q, base = curves.coordinates.copy(), curves
     first = _residual(base, now, curves.coordinates, curves.speeds, curves.accelerations)
     for _ in range(LINEARIZATIONS):

@@ -48,7 +48,9 @@ def adjust_loads(
     root = root_body(motion.model)
     if root < 0:
         raise ModelError(f"Model {motion.model.name!r} has no free root, so it has no residual. Use load_sd=None.")
-    data = newton_euler_torques(motion, differentiate(motion, filter=filter, cutoff=cutoff), loads).data
+    curves = differentiate(motion, filter=filter, cutoff=cutoff)
+    loads = loads.matched(curves.settings)
+    data = newton_euler_torques(motion, curves, loads).data
     time = np.asarray(data["time"].values, dtype=float)
     residual = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     first = int(np.argmin(np.abs(motion.data["time"].values - time[0])))

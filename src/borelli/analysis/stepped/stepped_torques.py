@@ -13,7 +13,7 @@ from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Feet,
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
 from borelli.analysis.dynamics.rnea import forward_kinematics, inertial_wrenches, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate, filter_settings
 from borelli.analysis.motion import Motion, to_model_axes
 from borelli.analysis.residual_reduction.kinematics import adjust_kinematics
 from borelli.analysis.residual_reduction.loads import adjust_loads
@@ -63,6 +63,7 @@ def stepped_torques(
     forces: str | Recording | Loads | None = None,
     filter: str = "default",
     cutoff: float | None = None,
+    plate_cutoff: float | None = None,
     residual: Sequence[Residual] | float | None = None,
     max_force: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
@@ -81,7 +82,8 @@ def stepped_torques(
         forces: Source of ground reaction forces. None: none; "contacts": simulated contact of the feet with the
             ground; "plates": the plates of the motion's recording; or a recording or loads.
         filter: Filter of the coordinates: "default", "strides", "opensim" or "none", as in `differentiate`.
-        cutoff: Cutoff of the filter [Hz].
+        cutoff: Cutoff of the filter [Hz]. Default: 6.
+        plate_cutoff: Cutoff of the same filter on measured forces [Hz]; 0: no filter. Default: `cutoff`.
         residual: Largest residual force and moment on the root [N, N m]; or rows: body, lab axis, limit. Default:
             unlimited; with contacts, a spring of 2000 N m/rad about each axis, limited to 100 N m, and no force.
         max_force: Largest torque or force of a drive [N m or N], for all or by coordinate.
@@ -107,6 +109,8 @@ def stepped_torques(
         DivergedError: A step has no solution.
     """
     contacts, loads = forces == "contacts", _loads(motion, forces, feet)
+    if loads is not None:
+        loads = loads.matched(filter_settings(filter, cutoff), plate_cutoff)
     adjusted: tuple[Note, ...] = ()
     target = motion
     if kinematic_tolerance is not None:
@@ -140,7 +144,8 @@ def stepped_torques(
     rollout = Rollout(stepper.compiled)
     record = rollout.run(stepper.initial_state(), stepper.inputs(), stepper.step_inputs(), stepper.frames)
     settings = {
-        "method": "stepped", **curves.settings, "step_s": stepper.compiled.step,
+        "method": "stepped", **curves.settings, "plate_cutoff_hz": None if loads is None else loads.cutoff,
+        "step_s": stepper.compiled.step,
         "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.max_force:g}"
                       for r in stepper.residuals],
     }  # fmt: skip

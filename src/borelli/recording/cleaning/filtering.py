@@ -9,15 +9,12 @@ from borelli.files.memory import check_memory
 from borelli.numerics.filters import ORDER, lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.recording.cleaning.wrench_filter import filter_wrench
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, sample_times
 from borelli.recording.time_stamps import repair_time_stamps as repair_stamps
 
 CUTOFF = 6.0
-"""Cutoff for markers [Hz], usual for walking; use 10 to 12 Hz for jumps and at least 15 Hz for sprints."""
-PULSE_BANDWIDTH = 1.5
-"""Bandwidth times duration of a half-sine pulse: its spectrum first vanishes at 1.5 / T."""
-MIN_STEP_DURATION = 0.05
-"""Least duration [s] of a step on a plate; shorter loads are noise. Sprinters take 0.08 to 0.1 s."""
+"""Cutoff for markers [Hz], usual for walking; `task_cutoff` has those of other tasks."""
 
 
 def lowpass_filter(
@@ -28,29 +25,48 @@ def lowpass_filter(
     Args:
         recording: Recording to filter.
         cutoff: Cutoff for markers and joint centers [Hz]; see `CUTOFF`. None for no filter.
-        plate_cutoff: Cutoff for forces and moments of plates [Hz]; None for no filter. Centers of pressure are kept.
+        plate_cutoff: Cutoff for plates [Hz]; None for no filter. Forces and moments are filtered as wrenches about a
+            fixed point, from which centers of pressure follow.
     """
     filtered: dict[str, Array] = {}
-    notes = []
-    chosen = [] if cutoff is None else [(name, recording.rate, cutoff) for name in ("marker_position", "joint_center")]
-    if plate_cutoff is not None:
-        chosen += [(name, recording.analog_rate, plate_cutoff) for name in ("plate_force", "plate_free_moment")]
-    for name, rate, at in chosen:
-        if name not in recording.data:
-            continue
-        variable = recording.data[name]
-        if not at < rate / 2.0:
-            text = f"{name} is not filtered: {at:g} Hz is not below the Nyquist frequency ({0.5 * rate:g} Hz)."
-            notes.append(Note(text, "inferred", "clean(cutoff=...)", code="lowpass_filter"))
-        else:
-            filtered[name] = lowpass(variable.values, rate, at)
-            text = f"{name} is low-pass filtered at {at:g} Hz (Butterworth, order {ORDER}, zero lag)."
-            notes.append(Note(text, "changed", "clean(cutoff=...)", code="lowpass_filter"))
-            steps = np.diff(recording.data[str(variable.dims[0])].values)
-            if len(steps) and np.ptp(steps) > 0.01 * np.median(steps):
-                text = f"{name} was filtered as if its time steps were even, but they are not."
-                notes.append(Note(text, "problem", "resample first", code="uneven_time_steps"))
+    notes: list[Note] = []
+    if cutoff is not None:
+        for name in ("marker_position", "joint_center"):
+            if name in recording.data and _can_filter(recording, name, cutoff, notes):
+                filtered[name] = lowpass(recording.data[name].values, recording.rate, cutoff)
+    plates = "plate_force" in recording.data
+    if plates and plate_cutoff is not None and _can_filter(recording, "plate_force", plate_cutoff, notes):
+        filtered |= _filter_plates(recording, plate_cutoff)
     return assign_values(recording, filtered, *notes) if notes else recording
+
+
+def _can_filter(recording: Recording, name: str, cutoff: float, notes: list[Note]) -> bool:
+    """Return whether the cutoff [Hz] is below the Nyquist frequency of a variable, and add notes on its filter."""
+    dimension = str(recording.data[name].dims[0])
+    rate = recording.rate if dimension == "time" else recording.analog_rate
+    if not cutoff < rate / 2.0:
+        text = f"{name} is not filtered: {cutoff:g} Hz is not below the Nyquist frequency ({0.5 * rate:g} Hz)."
+        notes.append(Note(text, "inferred", "clean(cutoff=...)", code="lowpass_filter"))
+        return False
+    text = f"{name} is low-pass filtered at {cutoff:g} Hz (Butterworth, order {ORDER}, zero lag)."
+    notes.append(Note(text, "changed", "clean(cutoff=...)", code="lowpass_filter"))
+    steps = np.diff(recording.data[dimension].values)
+    if len(steps) and np.ptp(steps) > 0.01 * np.median(steps):
+        text = f"{name} was filtered as if its time steps were even, but they are not."
+        notes.append(Note(text, "problem", "resample first", code="uneven_time_steps"))
+    return True
+
+
+def _filter_plates(recording: Recording, cutoff: float) -> dict[str, Array]:
+    """Return forces, centers of pressure and free moments of the plates, filtered as wrenches about a fixed point."""
+    data, rate = recording.data, recording.analog_rate
+    names = ("plate_force", "plate_center_of_pressure", "plate_free_moment")
+    if not all(name in data for name in names):
+        return {name: lowpass(data[name].values, rate, cutoff) for name in names[::2] if name in data}
+    force, point, moment = (np.asarray(data[name].values, dtype=float) for name in names)
+    force, point, moment = filter_wrench(force, point, moment, lambda values: lowpass(values, rate, cutoff))
+    point[~(force[..., 2] >= MIN_PLATE_FORCE)] = np.nan
+    return dict(zip(names, (force, point, moment), strict=True))
 
 
 def resample(recording: Recording, rate: float | None = None, *, analog_rate: float | None = None) -> Recording:
@@ -113,25 +129,6 @@ def infer_decimals(stamps: Array) -> int:
         if np.allclose(stamps * 10.0**count, np.round(stamps * 10.0**count), atol=1e-6, rtol=0.0):
             return count
     return 9
-
-
-def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
-    """Return a cutoff [Hz] that preserves the steps on plates, which are short in sprints, and a note if unusual."""
-    data = recording.data
-    if "ground_reaction_force" not in data or not recording.analog_rate > 0.0:
-        return CUTOFF, None
-    loaded = data["ground_reaction_force"].values[..., 2] >= MIN_PLATE_FORCE
-    steps = [b - a for foot in loaded.T for a, b in find_runs(foot) if a > 0 and b < len(foot)]
-    long_steps = [step for step in steps if step >= MIN_STEP_DURATION * recording.analog_rate]
-    duration = float(np.median(long_steps)) / recording.analog_rate if long_steps else np.inf
-    cutoff = round(PULSE_BANDWIDTH / duration, 1)
-    if cutoff <= CUTOFF:
-        return CUTOFF, None
-    text = f"Steps last {duration:.2f} s and require a cutoff of {cutoff:g} Hz"
-    if not cutoff < 0.5 * recording.rate:
-        text = f"{text}, above the Nyquist frequency ({0.5 * recording.rate:g} Hz); {CUTOFF:g} Hz flattens them."
-        return CUTOFF, Note(text, "problem", "record at a higher rate", code="cutoff")
-    return cutoff, Note(f"{text} for coordinates instead of {CUTOFF:g} Hz.", "inferred", "--cutoff", code="cutoff")
 
 
 def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> Recording:
