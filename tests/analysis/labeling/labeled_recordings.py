@@ -35,8 +35,16 @@ FILES = (
 """Recordings of people with markers."""
 SAME_FRACTION = 0.9
 """Fraction of the labels of the best convention from which on another one is the same with other spellings."""
-NOT_AS_IN_THE_TABLE = {"R_UHE": "wrist_ulnar", "L_UHE": "wrist_ulnar", "r_toe": "mt1", "L_toe": "mt1"}
-"""Labels that mean another landmark in these recordings than in the convention of the same spelling."""
+NOT_AS_IN_THE_TABLE = {
+    ("c3d/qualisys_walk", "R_UHE"): "wrist_ulnar", ("c3d/qualisys_walk", "L_UHE"): "wrist_ulnar",
+    ("opensim/moco_examples/walking_3d", "R.Toe"): "hallux", ("opensim/moco_examples/walking_3d", "L.Toe"): "hallux",
+    ("opensim/rajagopal2016/walk", "R.Toe"): "hallux", ("opensim/rajagopal2016/walk", "L.Toe"): "hallux",
+}  # fmt: skip
+"""Labels that mean another landmark in recordings than in the convention of the same spelling, by folder.
+
+The scaled model that comes with the trial of Rajagopal et al. (2016) has R.Toe on the toes, 88 mm before the joint of
+the toes and 23 mm to its medial side: on the tip of the big toe, not on the second metatarsal.
+"""
 
 
 class LabeledRecording(NamedTuple):
@@ -67,7 +75,7 @@ def _plain(label: str) -> str:
 def labeled_recording(name: str) -> LabeledRecording:
     """Return a recording with the landmarks of the convention that explains most of its labels, then of others."""
     recording = read_recording(shared(name))
-    labels = [_plain(label) for label in recording.markers]
+    folder, labels = name.rpartition("/")[0], [_plain(label) for label in recording.markers]
     ranked = sorted(conventions().values(), key=lambda table: -sum(label in table for label in labels))
     rows = [next((t[label] for t in ranked[:3] if label in t), None) for label in labels]
     points = recording.data["marker_position"].values.copy()
@@ -79,7 +87,7 @@ def labeled_recording(name: str) -> LabeledRecording:
     ]
     chosen = [(recording.markers[i], rows[i]) for i in worn]
     markers = tuple(
-        MarkerLandmark(label, NOT_AS_IN_THE_TABLE.get(label, r["landmark"]), r["side"], r["kind"])
+        MarkerLandmark(label, NOT_AS_IN_THE_TABLE.get((folder, label), r["landmark"]), r["side"], r["kind"])
         for label, r in chosen
         if r
     )

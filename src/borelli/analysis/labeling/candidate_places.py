@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -25,18 +25,16 @@ RARITY_DISTANCE = 0.03
 """[m] A landmark that is e times rarer must be nearer by this, in squares of distances."""
 CLUSTER_CONVENTIONS = 5
 """Number of conventions that stands for each single position of a cluster."""
-CLUSTER_COST = 1e-6
-"""[m^2] Cost of a position of a cluster that a convention has somewhere on the segment: it need not be used."""
 OTHER_SET_DISTANCE = 0.06
 """[m] A place that is not of the preferred marker set must be nearer by this, in squares of distances."""
-OTHER_CONVENTION_DISTANCE = 0.04
-"""[m] The same for a convention, whose positions are those of the atlas. Chosen on half of 26 public recordings."""
 COMPUTED_CONVENTIONS = ("Xsens MVN points",)
 """Conventions of points that a program computes on its own body: no markers are there."""
 USUAL_LANDMARK = {"toes": "mt2", "hand": "mc2"}
 """Landmarks that conventions mean by a marker somewhere on the toes, and on the back of the hand."""
 SAME_POSITION = 0.002
 """[m] Distance below which a marker of a set is at a landmark."""
+Row = tuple[str, str, str, str, Array, float]
+"""Landmark, side, kind, body, position and cost of a place."""
 PARTS = {
     "whole body": "head neck upper_torso lower_torso collar upper_arm forearm hand pelvis thigh shank foot toes",
     "body without head": "neck upper_torso lower_torso collar upper_arm forearm hand pelvis thigh shank foot toes",
@@ -64,27 +62,28 @@ def candidate_places(preferred: str, part: str, without: tuple[str, ...] = ()) -
     """Return the places of a marker set, at no cost, and of all others on one of the `PARTS`, at a cost.
 
     Args:
-        preferred: Marker set or convention, or "" for none.
+        preferred: Marker set, or "" for none.
         part: Part of the body.
         without: Marker sets whose clusters are left out.
     """
     own = _set_rows(preferred) if preferred else []
-    extra = OTHER_CONVENTION_DISTANCE if preferred in _conventions() else OTHER_SET_DISTANCE
     rows = own + [
-        (*row[:-1], row[-1] + extra**2)
-        for row in _union_rows(without)
+        (*row[:-1], row[-1] + OTHER_SET_DISTANCE**2)
+        for row in union_rows(without)
         if not any(row[3] == one[3] and np.linalg.norm(row[4] - one[4]) < SAME_POSITION for one in own)
     ]
+    return select_part(rows, part)
+
+
+def select_part(rows: Iterable[Row], part: str) -> Places:
+    """Return the places of the bodies of one of the `PARTS`."""
     bodies = {body for word in PARTS[part].split() for body in (word, f"{word}_r", f"{word}_l")}
     columns = list(zip(*(row for row in rows if row[3] in bodies), strict=True))
     return Places(*columns[:4], *map(np.array, columns[4:]))  # type: ignore[arg-type]
 
 
-_Row = tuple[str, str, str, str, Array, float]
-
-
 @cache
-def _union_rows(without: tuple[str, ...]) -> list[_Row]:
+def union_rows(without: tuple[str, ...]) -> list[Row]:
     """Return common landmarks, and positions of cluster markers in marker sets."""
     model = generic_model()
     atlas = _common_landmarks()
@@ -100,9 +99,7 @@ def _union_rows(without: tuple[str, ...]) -> list[_Row]:
 
 
 @cache
-def _set_rows(name: str) -> list[_Row]:
-    if name in _conventions():
-        return _convention_rows(_conventions()[name])
+def _set_rows(name: str) -> list[Row]:
     return [_set_row(marker, 1.0) for marker in markers_from_set(generic_model(), name)]
 
 
@@ -114,23 +111,27 @@ def _conventions() -> Mapping[str, Convention]:
     }
 
 
-def _convention_rows(convention: Convention) -> list[_Row]:
+@cache
+def convention_rows(name: str) -> list[Row]:
     """Return the landmarks of a convention where the atlas has them; on segments with clusters, those of all sets."""
-    model = generic_model()
+    model, convention = generic_model(), _conventions()[name]
     kinds = {(one.landmark, one.side): one.kind for one in convention.labels.values()}
     found = [find_in_atlas(*key, kind) for key, kind in kinds.items() if kind in ("landmark", "wand")]
-    rows = [_row(one.name, one, np.array(one.position(model)), 1.0) for one in found if one is not None]
+    rows = [
+        _row(one.name, one, np.array(one.position(model)), 1.0)
+        for one in found
+        if one is not None and _is_distinct(one)
+    ]
     clusters = {key for key, kind in kinds.items() if kind == "cluster"}
-    loose = [(*row[:-1], CLUSTER_COST) for row in _union_rows(()) if row[:2] in clusters and row[2] == "cluster"]
-    return rows + loose
+    return rows + [row for row in union_rows(()) if row[:2] in clusters and row[2] == "cluster"]
 
 
-def _row(landmark: str, one: AtlasLandmark, position: Array, frequency: float) -> _Row:
+def _row(landmark: str, one: AtlasLandmark, position: Array, frequency: float) -> Row:
     cost = RARITY_DISTANCE**2 * float(np.log(1.0 / frequency))
     return landmark, one.side, one.kind, one.body, position, cost
 
 
-def _set_row(marker: Marker, frequency: float) -> _Row:
+def _set_row(marker: Marker, frequency: float) -> Row:
     """Return the place of a marker of a set: at the landmark of its body that lies there, else in a cluster."""
     position, segment, model = np.array(marker.position), segment_of(marker.body), generic_model()
     near = sorted(
@@ -149,7 +150,11 @@ def _set_row(marker: Marker, frequency: float) -> _Row:
 @cache
 def mirror_indices(preferred: str, part: str, without: tuple[str, ...] = ()) -> NDArray[np.int64]:
     """Return the index of the mirror image of each candidate place; its own index if there is none."""
-    places = candidate_places(preferred, part, without)
+    return mirror_places(candidate_places(preferred, part, without))
+
+
+def mirror_places(places: Places) -> NDArray[np.int64]:
+    """Return the index of the mirror image of each place; its own index if there is none."""
     bodies = [body.removesuffix("_r").removesuffix("_l") for body in places.body]
     keys = [(body, *np.round(at, 4)) for body, at in zip(bodies, places.position, strict=True)]
     index = {(key, side): i for i, (key, side) in enumerate(zip(keys, places.side, strict=True))}

@@ -134,6 +134,14 @@ def _rest_springs() -> RestSprings:
     return RestSprings(1.0 / sd**2, rest_pose()[free].copy(), lower, upper, np.full(len(free), 1.0 / LIMIT_SD**2))
 
 
+def prior_energies(q: Array) -> Array:
+    """Return the squared deviations of poses (..., coordinates) from the prior pose and its ranges, in units of sd."""
+    springs, angles = _rest_springs(), q[..., _tree().free]
+    beyond = np.maximum(springs.lower - angles, 0.0) + np.maximum(angles - springs.upper, 0.0)
+    energy = springs.stiffness * (angles - springs.rest) ** 2 + springs.limit_stiffness * beyond**2
+    return np.asarray(energy.sum(axis=-1))
+
+
 @cache
 def _tree() -> Tree:
     return make_tree(generic_model())

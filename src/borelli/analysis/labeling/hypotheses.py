@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from borelli.analysis.labeling.candidate_places import (
     PARTS,
     candidate_places,
-    list_candidate_conventions,
     list_candidate_sets,
     mirror_indices,
 )
 from borelli.analysis.labeling.generic_body import HEIGHT, Places, PoseSearch
+from borelli.analysis.labeling.label_by_patterns import PatternLabels, label_by_patterns
 from borelli.analysis.labeling.posing import (
     MAX_DISTANCE,
     MAX_OFFSET,
@@ -34,7 +34,7 @@ from borelli.analysis.labeling.posing import (
     make_starts,
     point_distances,
 )
-from borelli.analysis.labeling.refine_posing import HEIGHT_SD, put_on_midline, refine_posing
+from borelli.analysis.labeling.refine_posing import put_on_midline, refine_posing
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
@@ -66,11 +66,9 @@ MIN_PLACES = 6
 """Places of a marker set on a part of the body, without which it is not compared."""
 REFINED_STARTS, REFINED_WIDTHS = 3, 5
 """Best starts of a marker set alone that are fitted again, with the last widths, with the other places."""
-MIN_CONVENTION_PLACES = 10
-"""Landmarks of a convention on a part of the body, without which it is not compared."""
-CONVENTION_WIDTHS = 4
-"""Widths, the last ones, with which the places of a convention are posed from the pose that was found."""
-MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.3
+PATTERN_PARTS, PATTERN_MARGIN = 3, 0.03
+"""Parts of the body that are labeled by patterns: the best ones, with scores [m] within this of the best."""
+MAX_OTHER_FRACTION, MAX_UNUSED_FRACTION = 0.1, 0.2
 """Fractions of points at places of other sets, and of places of the set without a point, in a known marker set."""
 REFINED_HYPOTHESES = 3
 """Hypotheses, the best ones, whose posing is refined."""
@@ -79,7 +77,7 @@ OFFSET_FRACTION = 0.7
 
 
 class Hypothesis(NamedTuple):
-    """Preferred marker set or convention ("": none), and part of the body that has markers."""
+    """Preferred marker set ("": none), and part of the body that has markers."""
 
     marker_set: str
     part: str
@@ -119,7 +117,7 @@ class Run(NamedTuple):
     mean_distance: float
     """Mean distance [m] between points and places, of the hypothesis or of the best marker set if that is larger.
 
-    A convention has few landmarks at no cost, so that wrong labels are nearer to their places.
+    Patterns have many places, so that wrong labels are nearer to them.
     """
 
     @property
@@ -204,14 +202,12 @@ def _best_run(
     for one in ranked[:REFINED_HYPOTHESES]:
         results[one] = _refine(points[frames], one, results[one][1], prior, without)
     ranked = sorted(results, key=lambda one: results[one][0])
-    if not is_known_set(ranked[0], candidate_places(*ranked[0], without), results[ranked[0]][1]):
-        results |= _compare_conventions(points[frames], ranked[0], results[ranked[0]][1], prior, without)
-    best = min(results, key=lambda one: results[one][0])
-    places = candidate_places(*best, without)
-    posing = _finish(points[frames], best, results[best][1], settings, without)
-    of_set = (
-        posing if best == ranked[0] else _finish(points[frames], ranked[0], results[ranked[0]][1], settings, without)
-    )
+    best, places = ranked[0], candidate_places(*ranked[0], without)
+    of_set = _finish(points[frames], best, results[best][1], settings, without)
+    posing = of_set
+    if not is_known_set(best, places, results[best][1]):
+        best, by_patterns = _label_by_patterns(points[frames], ranked, results, prior, without)
+        places, posing = by_patterns.places, by_patterns.posing
     others = [
         next((one for one in ranked if one.part == best.part and one.marker_set == ""), None),
         next((one for one in ranked if one.marker_set not in ("", best.marker_set)), None),
@@ -237,19 +233,20 @@ def _mean_distance(posing: Posing) -> float:
     return float(np.minimum(np.nan_to_num(posing.distance[0], nan=MAX_DISTANCE), MAX_DISTANCE).mean())
 
 
-def _compare_conventions(
-    points: Array, hypothesis: Hypothesis, posing: Posing, prior: HeightPrior, without: tuple[str, ...]
-) -> _Results:
-    """Score conventions, which state which landmarks occur together, on the part and from the pose of a hypothesis."""
-    results: _Results = {}
-    near = HeightPrior(HEIGHT * float(posing.poses.scale[0]), HEIGHT_SD)
-    for name in (name for name in list_candidate_conventions() if name not in without):
-        one = Hypothesis(name, hypothesis.part)
-        places = candidate_places(*one, without)
-        if (places.cost == 0.0).sum() >= MIN_CONVENTION_PLACES:
-            found = fit_poses(PoseSearch(places), points, posing.poses, places, None, near, WIDTHS[-CONVENTION_WIDTHS:])
-            results[one] = (_total_score(places, found, 0, prior, one, without), found)
-    return results
+def _label_by_patterns(
+    points: Array, ranked: Sequence[Hypothesis], results: _Results, prior: HeightPrior, without: tuple[str, ...]
+) -> tuple[Hypothesis, PatternLabels]:
+    """Label points by patterns of segments, from the best pose of each of the best parts of the body."""
+    parts: dict[str, Hypothesis] = {}
+    for one in ranked:
+        if results[one][0] < results[ranked[0]][0] + PATTERN_MARGIN:
+            parts.setdefault(one.part, one)
+    found = {
+        part: label_by_patterns(points, part, results[one][1].poses, prior, without)
+        for part, one in list(parts.items())[:PATTERN_PARTS]
+    }
+    best = min(found, key=lambda part: found[part].cost)
+    return Hypothesis("", best), found[best]
 
 
 def is_known_set(hypothesis: Hypothesis, places: Places, posing: Posing) -> bool:

@@ -45,20 +45,22 @@ def rival_margins(points: Array, run: Run) -> Margins:
     positions = PoseSearch(rivals).place_positions(run.posing.poses)[0]
     distance = np.sqrt(mean_squared_distances(positions, filled, seen, 1.0))
     place = run.posing.place[0]
+    names, bodies = (list(zip(column, rivals.side, strict=True)) for column in (rivals.landmark, rivals.segment))
+    own_bodies = list(zip(run.places.segment, run.places.side, strict=True))
     taken: dict[tuple[str, str], float] = {}
     for point in np.flatnonzero(place >= 0):
         key = (run.places.landmark[place[point]], run.places.side[place[point]])
-        columns = [k for k, name in enumerate(zip(rivals.landmark, rivals.side, strict=True)) if name == key]
+        columns = [k for k, name in enumerate(names) if name == key]
         taken[key] = min([taken.get(key, np.inf), *(float(distance[point, k]) for k in columns)])
     segment, landmark = np.full((2, len(place)), -np.inf)
     for point in np.flatnonzero((place >= 0) & seen.any(axis=0)):
         i, own = place[point], run.posing.distance[0, point]
         mine = (run.places.landmark[i], run.places.side[i])
         segment[point] = landmark[point] = np.inf
-        for k, key in enumerate(zip(rivals.landmark, rivals.side, strict=True)):
+        for k, key in enumerate(names):
             margin = float(distance[point, k] - own)
             if key != mine and not taken.get(key, np.inf) < distance[point, k]:
                 landmark[point] = min(landmark[point], margin)
-                if (rivals.segment[k], rivals.side[k]) != (run.places.segment[i], run.places.side[i]):
+                if bodies[k] != own_bodies[i]:
                     segment[point] = min(segment[point], margin)
     return Margins(segment, landmark)
