@@ -422,6 +422,40 @@ def test_mirrored_recordings_give_mirrored_centers():
         assert at * [1.0, -1.0, 1.0] == pytest.approx(other, abs=1e-5)
 
 
+def turned(recording, angle, shift=0.0):
+    """Return a recording in a lab turned about the vertical [rad] and displaced [m]."""
+    data = recording.data.copy(deep=True)
+    rotation = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix()
+    data["marker_position"].values[...] = data["marker_position"].values @ rotation.T + shift * np.array(
+        [1.0, -2.0, 0.0]
+    )
+    return recording.with_data(data)
+
+
+@pytest.mark.parametrize("angle", [0.7, 0.87, -2.4])
+def test_a_turned_lab_with_a_static_trial_gives_the_same_body(angle):
+    """A static trial that sways: medians along the axes of the lab would depend on these."""
+    model, generic = subject(2, "plugin_gait")
+    walk, still = record(model, gait(model, "slow")), static(model)
+    sway = np.random.default_rng(1).normal(0.0, 0.004, (still.frames, 1, 3)) * [1.0, 1.0, 0.2]
+    still = still.with_data(still.data.assign(marker_position=still.data["marker_position"] + sway))
+    one = fit_model(generic, walk, static=still)
+    two = fit_model(generic, turned(walk, angle, 1.0), static=turned(still, angle))
+    for before, after in zip(one.model.markers, two.model.markers, strict=True):
+        assert np.abs(np.array(before.position) - after.position).max() < 1e-6, before.name
+
+
+@pytest.mark.data
+def test_a_turned_lab_gives_the_same_body_of_a_measured_subject():
+    """With the static trial of subject01 in a lab turned by 40 degrees, head and trunk went to another minimum."""
+    folder = DATA / "opensim" / "subject01_walk"
+    walk, still = (read_recording(folder / f"subject01_{name}.trc") for name in ("walk1", "static"))
+    one = fit_model(human(72.6, 1.8), walk, static=still)
+    two = fit_model(human(72.6, 1.8), turned(walk, 0.7, 1.0), static=turned(still, 0.7))
+    for before, after in zip(one.model.markers, two.model.markers, strict=True):
+        assert np.abs(np.array(before.position) - after.position).max() < 1e-6, before.name
+
+
 def test_stated_uncertainty_grows_without_landmarks():
     model, generic = subject(1, "plugin_gait")
     walk = record(model, gait(model, "normal"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ STATIC_WEIGHT = 0.25
 MAX_NEUTRAL_ANGLE = 0.6
 """[rad] Limbs with a larger angle in the static trial are not in their neutral pose: raised arms."""
 MAX_STATIC_DRIFT = 0.02
-"""[m] Standard deviation of a marker that a static trial allows."""
+"""[m] RMS distance of a marker from its mean position that a static trial allows."""
 
 
 def choose_marker_set(
@@ -280,16 +281,18 @@ def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note
     measured = static.data["marker_position"].values
     column = match_markers(model.markers, static.markers)
     used = [k for k in column if k >= 0]
-    with np.errstate(all="ignore"):
-        drift = np.nanmax(np.nanstd(measured[:, used], axis=0), axis=-1)
-        median = np.nanmedian(measured, axis=0)
+    with np.errstate(all="ignore"), catch_warnings():
+        simplefilter("ignore", RuntimeWarning)  # markers that are never visible
+        # means and lengths do not depend on the axes of the lab, as medians along them would
+        drift = np.sqrt(np.nanvar(measured[:, used], axis=0).sum(axis=-1))
+        mean = np.nanmean(measured, axis=0)
     moving = [static.markers[k] for k, s in zip(used, drift, strict=True) if s > MAX_STATIC_DRIFT]
     if len(moving) > len(used) // 2:
         raise SettingsError(
             f"Static trial {static.name!r}: The subject moves ({list_names(moving)} vary by more than "
             f"{1000 * MAX_STATIC_DRIFT:g} mm). Crop it to where the subject stands still."
         )
-    at = np.array([median[k] if k >= 0 else [np.nan] * 3 for k in column]) @ to_model_axes(model).T
+    at = np.array([mean[k] if k >= 0 else [np.nan] * 3 for k in column]) @ to_model_axes(model).T
     visible = (
         np.isfinite(at).all(axis=-1)
         & (at != 0.0).any(axis=-1)
