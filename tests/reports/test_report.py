@@ -107,6 +107,7 @@ def repeated_report(analyzed, tmp_path_factory):
         Note("The markers push coordinates against their limits: hip_rotation_r at 3 degrees", "problem",
              "clean(cutoff=...)", code="coordinate_limits"),
         Note("Belt: 1 m/s", "inferred", "compute_energy(belt=...)", code="belt_velocity"),
+        Note("Marker set: plug_in_gait, identified from the labels", "inferred", code="marker_set"),
         Note("Something new", "problem", "use frames with grf_known", code="new_code"),
         Note("Filtered", "changed", "residual=None", code="lowpass_filter"),
     ]  # fmt: skip
