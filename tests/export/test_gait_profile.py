@@ -16,7 +16,7 @@ TIME = np.concatenate([PERCENT / 100.0, 1.01 + PERCENT / 100.0])
 STRIDES = tuple(Stride(side, start, start + 1.0) for start in (0.0, 1.01) for side in SIDES)
 
 
-def gait(shapes, speed="free", stance=60.0):
+def gait(shapes, speed="free", stance=60.0, relative=0.45):
     """Return a gait of two strides a side, with angles of each variable as `shapes(name, side, stride)` [deg]."""
     curves = tuple(
         Curve(name, name.replace("_", " ").capitalize(), "deg", "angle",
@@ -28,7 +28,7 @@ def gait(shapes, speed="free", stance=60.0):
         for k, (name, unit) in enumerate(PARAMETERS.items())
     }
     parameters = xr.Dataset(columns, stride_labels(STRIDES))
-    return Gait(TIME, curves, STRIDES, parameters, speed, (True,) * len(STRIDES), 0.0, 0.0)
+    return Gait(TIME, curves, STRIDES, parameters, speed, relative, (True,) * len(STRIDES), 0.0, 0.0)
 
 
 @pytest.mark.parametrize("offset", [0.0, 7.0])
@@ -70,6 +70,7 @@ def test_norms_of_walking_do_not_apply_to_running_or_to_a_part_of_the_variables(
     shapes = lambda name, side, k: normative_curve(name).mean  # noqa: E731
     run = gait(shapes, stance=35.0)
     assert run.running and gait_profile(run) is None and not gait(shapes).running
+    assert gait(shapes, relative=1.3).running  # 4 m/s, with late toe-offs
     part = gait(shapes)
     part = part._replace(curves=part.curves[:-1])  # without foot progression
     assert gait_profile(part).total == {} and len(gait_profile(part).scores) == 8

@@ -107,6 +107,7 @@ def repeated_report(analyzed, tmp_path_factory):
         Note("The markers push coordinates against their limits: hip_rotation_r at 3 degrees", "problem",
              "clean(cutoff=...)", code="coordinate_limits"),
         Note("Belt: 1 m/s", "inferred", "compute_energy(belt=...)", code="belt_velocity"),
+        Note("Marker set: plug_in_gait, identified from the labels", "inferred", code="marker_set"),
         Note("Something new", "problem", "use frames with grf_known", code="new_code"),
         Note("Filtered", "changed", "residual=None", code="lowpass_filter"),
     ]  # fmt: skip
@@ -194,9 +195,15 @@ def test_bars_of_all_markers_have_one_scale(page):
 def test_energy_is_explained_and_its_curves_add_up(page, analyzed):
     section = re.search(r'<section id="energy">.*?</section>', page[0], re.DOTALL)[0]
     assert "the sum of kinetic energy" in section and "not the metabolic cost" in section
-    data = analyzed.energy.data
-    total = data["kinetic_energy"].values + data["potential_energy"].values
-    assert data["mechanical_energy"].values == pytest.approx(total)
+    plot = re.search(r'<svg class="plot"[^>]*aria-label="Mechanical energy">.*?</svg>', section, re.DOTALL)[0]
+    _, _, top, bottom, _, _, y0, y1 = (float(v) for v in re.search(r'data-at="([^"]*)"', plot)[1].split())
+    curves = {
+        name: np.array([float(pair.split(",")[1]) for pair in points.split()])
+        for name, points in re.findall(r'data-name="(\w+)" points="([^"]*)"', plot)
+    }
+    values = {name: y0 + (bottom - pixels) / (bottom - top) * (y1 - y0) for name, pixels in curves.items()}
+    rounding = 0.15 / (bottom - top) * (y1 - y0)  # three curves, each to 0.05 pixels
+    assert values["mechanical"] == pytest.approx(values["kinetic"] + values["potential"], abs=rounding)
 
 
 def test_a_jump_has_no_strides_and_no_cost_of_transport(tmp_path):

@@ -20,4 +20,5 @@ from borelli.analysis.scaling.scale_model import ScaleResult as ScaleResult
 from borelli.analysis.stepped.stepped_torques import SteppedTorques as SteppedTorques
 from borelli.analysis.strides import Stride as Stride
 from borelli.analysis.strides import find_strides as find_strides
+from borelli.analysis.strides import parameters_by_side as parameters_by_side
 from borelli.analysis.strides import spatiotemporal_parameters as spatiotemporal_parameters

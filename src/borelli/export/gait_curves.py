@@ -21,7 +21,7 @@ from borelli.export.foot_axis import foot_axis
 from borelli.export.opensim_names import has_borelli_root
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
-from borelli.normative.gait import NormativeCurve, normative_curve, speed_class
+from borelli.normative.gait import NormativeCurve, normative_curve, relative_speed, speed_class
 from borelli.recording.recording import MIN_PLATE_FORCE
 from borelli.recording.units_and_axes import MIN_TRAVEL_DISTANCE
 
@@ -36,6 +36,8 @@ PERCENT = np.arange(101.0)
 SIDES = ("right", "left")
 MIN_STANCE_FRACTION = 0.4
 """Fraction of a stride in which its foot must be on a plate for its force to be known."""
+MAX_WALKING_SPEED = 0.9
+"""Speed / sqrt(g leg length) beyond which a gait is a run: people change to running at 0.7 (Kram et al. 1997)."""
 MAX_FACING_ANGLE = np.radians(45.0)
 """Angle [rad] between travel and the mean heading of the pelvis beyond which the subject walks sideways or turns."""
 
@@ -91,6 +93,8 @@ class Gait(NamedTuple):
     """Spatiotemporal parameters of every stride."""
     speed: str
     """Class of the walking speed, for normative curves."""
+    relative_speed: float
+    """Speed / sqrt(g leg length), by which speeds are classed; NaN if it is unknown."""
     grf_known: tuple[bool, ...]
     """Whether the ground reaction force of each stride is known; plates may lie under some steps only."""
     heading: float
@@ -107,9 +111,12 @@ class Gait(NamedTuple):
 
     @property
     def running(self) -> bool:
-        """Whether both feet are off the ground between steps: stance takes less than half of the strides."""
-        toe_off = self.toe_off.values()
-        return bool(toe_off) and float(np.mean(list(toe_off))) < 50.0
+        """Whether both feet are off the ground between steps: stance takes less than half of the strides.
+
+        Toe-offs found from markers are late in running; a speed that no one walks at is that of running, too.
+        """
+        toe_off = list(self.toe_off.values())
+        return self.relative_speed > MAX_WALKING_SPEED or (bool(toe_off) and float(np.mean(toe_off)) < 50.0)
 
     def normative(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
         """Return the normative curve, of Schwartz et al. (2008) at this walking speed; None for running."""
@@ -170,8 +177,10 @@ def gait_curves(energy: Energy) -> Gait:
     kept = tuple(curve for curve in curves if curve.sides)
     belt = energy.data.attrs.get("belt_velocity", (0.0, 0.0, 0.0))
     parameters = spatiotemporal_parameters(motion, belt=belt, strides=cycles)
-    known, speed = _strides_with_grf(energy, cycles), _speed_class(energy, parameters)
-    return Gait(time, kept, cycles, parameters, speed, known, heading, _offset(model))
+    relative = _relative_speed(energy, parameters)
+    speed = speed_class(relative) if np.isfinite(relative) else "free"
+    known = _strides_with_grf(energy, cycles)
+    return Gait(time, kept, cycles, parameters, speed, relative, known, heading, _offset(model))
 
 
 def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
@@ -311,14 +320,11 @@ def coordinate_sign(coordinate: Coordinate) -> float:
     return 1.0 if abs(high) >= abs(low) else -1.0
 
 
-def _speed_class(energy: Energy, parameters: Dataset) -> str:
-    """Return the class of the mean speed of the strides, or of the trial where that is unknown."""
+def _relative_speed(energy: Energy, parameters: Dataset) -> float:
+    """Return speed / sqrt(g leg length): the mean of the strides, or that of the trial where it is unknown."""
     known = parameters["speed"].values[np.isfinite(parameters["speed"].values)]
-    speed = float(known.mean()) if len(known) else energy.summary.get("speed_m_per_s", float("nan"))
-    length = _leg_length(energy)
-    if not np.isfinite(speed) or not length > 0.0:
-        return "free"
-    return speed_class(float(speed), length)
+    speed = float(known.mean()) if len(known) else float(energy.summary.get("speed_m_per_s", float("nan")))
+    return relative_speed(speed, _leg_length(energy))
 
 
 def _leg_length(energy: Energy) -> float:

@@ -41,10 +41,14 @@ def normative_curve(curve: str, speed: str = "free", source: str = "schwartz2008
     return _curves().get((curve, source, speed))
 
 
-def speed_class(speed: float, leg_length: float) -> str:
-    """Return the class of a walking speed [m/s] for a leg length [m]."""
-    dimensionless = speed / np.sqrt(9.81 * leg_length)
-    return next(name for name, bound in SPEEDS.items() if dimensionless <= bound)
+def relative_speed(speed: float, leg_length: float) -> float:
+    """Return speed / sqrt(g leg length) for a speed [m/s] and a leg length [m]."""
+    return float(speed / np.sqrt(9.81 * leg_length))
+
+
+def speed_class(relative: float) -> str:
+    """Return the class of a walking speed / sqrt(g leg length)."""
+    return next(name for name, bound in SPEEDS.items() if relative <= bound)
 
 
 @cache

@@ -145,7 +145,8 @@ def _movement_rows(energy: Energy, gait: Gait, intervals: Mapping[str, Mapping[s
     for curve in gait.curves:
         flexion = curve.name in ("hip_flexion", "knee_flexion", "ankle_dorsiflexion")
         if flexion or curve.name == "ground_force_vertical":
-            values = {side: np.nanmax(own) - (np.nanmin(own) if flexion else 0.0) for side, own in curve.sides.items()}
+            known = {side: own[np.isfinite(own)] for side, own in curve.sides.items() if np.isfinite(own).any()}
+            values = {side: own.max() - (own.min() if flexion else 0.0) for side, own in known.items()}
             cells = [f'<td class="n">{values[side]:.0f}</td>' if side in values else "<td></td>" for side in SIDES]
             rows += _row(f"{curve.title}, {'range' if flexion else 'peak'} [{curve.unit}]", cells, "")
     work = energy.summary.get("positive_work_j", float("nan"))

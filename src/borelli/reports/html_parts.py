@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -85,7 +86,8 @@ def value_text(value: Any) -> str:
         return settings_text(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(value_text, value))
-    return SETTING_WORDS.get(str(value), str(value))
+    text = SETTING_WORDS.get(str(value), str(value))
+    return text.replace("_", " ") if re.fullmatch(r"[a-z_]+", text) else text
 
 
 def sentence(text: str) -> str:

@@ -57,6 +57,8 @@ def motion_in_words(energy: Energy, gait: Gait) -> str:
             f"There are {counts['right']} whole strides of the right foot and {counts['left']} of the left."
         )
     for curve in gait.curves:
+        if not all(np.isfinite(own).any() for own in curve.sides.values()):
+            continue
         if curve.name in ("hip_flexion", "knee_flexion", "ankle_dorsiflexion"):
             ranges = [f"{side} {np.nanmin(own):.0f} to {np.nanmax(own):.0f}" for side, own in curve.sides.items()]
             sentences.append(f"{curve.title} ranges from {', '.join(ranges)} degrees.")

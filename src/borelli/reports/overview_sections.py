@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
@@ -59,9 +60,15 @@ def assumption_section(energy: Energy, fitted: bool) -> str:
 
 
 def words_of(energy: Energy) -> Callable[[str], str]:
-    """Return a function that puts the names of a model's coordinates, bodies and joints in a text into words."""
-    names = model_names(energy.torques.motion.model)
-    return lambda text: in_clinical_names(text, names)
+    """Return a function that puts names of the model and of the program in a text into words, but not marker labels."""
+    motion = energy.torques.motion
+    names = model_names(motion.model)
+    labels = set(motion.recording.markers) if motion.recording is not None else set()
+
+    def words(match: re.Match[str]) -> str:
+        return match[0] if match[0] in labels else match[0].replace("_", " ")
+
+    return lambda text: re.sub(r"(?<![\w/.])[a-z]+(?:_[a-z]+)+(?![\w/.])", words, in_clinical_names(text, names))
 
 
 def source_section(energy: Energy, provenance: Mapping[str, Any]) -> str:

@@ -37,6 +37,7 @@ EVENT_SOURCES = {
     "median of eleven walks, so that stance is about 2 % of the stride too long, and double support 4 %.",
 }
 """Sentences on the source of gait events."""
+RUNNING_NOTE = " In running, toe-offs from markers come 40 to 120 ms late: do not use stance and swing."
 
 
 def parameter_section(gait: Gait, source: str) -> str:
@@ -57,10 +58,11 @@ def parameter_section(gait: Gait, source: str) -> str:
         rows += f"<tr><td>{title} [{unit}]</td>{number_cells(*values, known)}</tr>"
     counts = [sum(one.side == side for one in gait.strides) for side in SIDES]
     rows += f"<tr><td>Strides</td>{number_cells(*map(str, counts), str(sum(counts)), '')}</tr>"
+    late = RUNNING_NOTE if gait.running and source == "markers" else ""
     return (
         '<p class="lead">Mean ± standard deviation over strides. A step ends with the strike of its own foot; lengths '
         "and widths are those of the heels at foot strike, along and across the line from one strike of a foot to its "
-        f"next (Huxham et al. 2006). {EVENT_SOURCES.get(source, '')} Typical: adults at free speed (Perry and "
+        f"next (Huxham et al. 2006). {EVENT_SOURCES.get(source, '')}{late} Typical: adults at free speed (Perry and "
         "Burnfield 2010).</p>"
         + table(("Parameter", "Right", "Left", "Both", "Typical adult"), rows)
         + _toe_off_note(gait)

@@ -108,9 +108,8 @@ def events_from_markers(recording: Recording) -> tuple[Event, ...]:
         for label, group, sign in ((STRIKE, heels, 1.0), (OFF, toes, -1.0)):
             if group:
                 along = ((mean_position(points, group) - pelvis) * forward).sum(axis=1)
-                frames: Sequence[float] = _peaks(sign * along, recording.rate)
-                if label == STRIKE:
-                    frames = [_half_speed(along, frame, recording.rate) for frame in frames]
+                peaks = _peaks(sign * along, recording.rate)
+                frames = [_half_speed(along, peak, recording.rate) for peak in peaks] if label == STRIKE else peaks
                 times = np.interp(frames, np.arange(len(along)), recording.data["time"].values)
                 events += [Event(float(time), label, side.capitalize()) for time in times]
     return tuple(sorted(events))
@@ -175,8 +174,8 @@ def _half_speed(along: Array, peak: int, rate: float) -> float:
     lead = len(before) if np.isfinite(before).all() else 0
     speed = np.gradient(lowpass(along[peak - lead : peak + count + 1], rate, CUTOFF), 1.0 / rate)[lead:]
     stance = float(np.median(speed[len(speed) // 2 :]))
-    faster = np.flatnonzero(speed <= 0.5 * stance) if stance < 0.0 else []
-    if not len(faster) or faster[0] == 0:
+    faster = np.flatnonzero(speed <= 0.5 * stance)
+    if stance >= 0.0 or not len(faster) or faster[0] == 0:
         return peak
     k = int(faster[0])
     return peak + k - float((speed[k] - 0.5 * stance) / (speed[k] - speed[k - 1]))
