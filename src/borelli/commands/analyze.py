@@ -35,6 +35,7 @@ def analyze(
     id_method: Annotated[str, option(ID_HELP, "METHOD", "--id-method")] = "newton-euler",
     cutoff: options.Cutoff = None,
     plate_cutoff: options.PlateCutoff = None,
+    reduce_residuals: options.ReduceResiduals = False,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -71,6 +72,7 @@ def analyze(
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, plate_cutoff=plate_cutoff,
+        reduce_residuals=reduce_residuals,
         start=start, end=end, ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
@@ -95,6 +97,7 @@ def show_analysis(result: Analysis) -> None:
     summary = result.summary
     show_title(summary["file"])
     out.print(summary_table(summary))
+    print_marked(note_lines([n for n in result.energy.torques.notes if n.code == "residual_reduction"]))
     print_marked([("warning", text) for text in summary["warnings"]])
     if result.uncertainty is not None:
         print_marked(note_lines(result.uncertainty.notes))

@@ -91,6 +91,15 @@ PlateCutoff = Annotated[
     float | None,
     option("Another low-pass cutoff for force plates [Hz]; 0 turns the filter off. Default: that of --cutoff.", "HZ"),
 ]
+ReduceResiduals = Annotated[
+    bool,
+    option(
+        "Reduce residuals where plates record the full ground reaction force, by a plate offset of up to 10 mm, "
+        "segment masses, and root and trunk kinematics within 2 mm and 0.5 degrees. Default: off.",
+        None,
+        "--reduce-residuals",
+    ),
+]
 Start = Annotated[float, option("Discard frames before this time [s].", "S")]
 End = Annotated[float, option("Discard frames after this time [s].", "S")]
 Ignore = Annotated[

@@ -131,6 +131,7 @@ def id(
     contact: options.Contact = None,
     cutoff: options.Cutoff = None,
     plate_cutoff: options.PlateCutoff = None,
+    reduce_residuals: options.ReduceResiduals = False,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -146,8 +147,9 @@ def id(
     from borelli.pipeline.stages import compute_torques
 
     settings = AnalysisSettings(
-        id_method=method, plates=plates, contact=contact, cutoff=cutoff, plate_cutoff=plate_cutoff
-    )
+        id_method=method, plates=plates, contact=contact, cutoff=cutoff, plate_cutoff=plate_cutoff,
+        reduce_residuals=reduce_residuals,
+    )  # fmt: skip
     compile_once(motion)
     with err.status("inverse dynamics"):
         torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)

@@ -56,6 +56,7 @@ class AnalysisSettings:
         id_method: Inverse dynamics method, as in `inverse_dynamics`.
         cutoff: Low-pass cutoff for joint coordinates and force plates [Hz]; None: by the task (`task_cutoff`).
         plate_cutoff: Another cutoff for force plates [Hz]; 0: no filter; None: the same.
+        reduce_residuals: Reduce residuals where plates record the full ground reaction force (`reduce_residuals`).
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
@@ -77,6 +78,7 @@ class AnalysisSettings:
     id_method: str = ID_METHODS[0]
     cutoff: float | None = None
     plate_cutoff: float | None = None
+    reduce_residuals: bool = False
     start: float = -np.inf
     end: float = np.inf
     ignore: tuple[str, ...] = ()
@@ -95,6 +97,10 @@ class AnalysisSettings:
                 raise SettingsError(f"{name}: Expected a number, got {type(value).__name__} {value!r}.")
         for name, known in (("ik_method", IK_METHODS), ("id_method", ID_METHODS)):
             object.__setattr__(self, name, option_value(name, str(getattr(self, name)), known))
+        if self.reduce_residuals and self.id_method != ID_METHODS[0]:
+            raise SettingsError(
+                f'reduce_residuals: It applies to id_method "{ID_METHODS[0]}" only. Omit one of the two.'
+            )
 
 
 def as_path(value: object, name: str) -> Path:

@@ -298,7 +298,10 @@ def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dic
     """Return the keys of the stages after the fit, for the hash of a recording."""
     key = partial(stage_key, code=result_hash())
     keys = {"ik": key("ik", [fit_key, recording], {"method": settings.ik_method})}
-    used = {name: getattr(settings, name) for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact")}
+    used = {
+        name: getattr(settings, name)
+        for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact", "reduce_residuals")
+    }
     keys["id"] = key("id", keys["ik"], used)
     keys["energy"] = key("energy", keys["id"], {})
     return keys
@@ -423,7 +426,8 @@ def _run_stages(
             return compute_energy(torques)
 
     energy = stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
-    stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
+    if not settings.reduce_residuals:  # which changes the motion
+        stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
     stages.restore("id", STAGE_FILES["id"], energy.torques)
     return energy
 

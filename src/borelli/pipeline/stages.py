@@ -56,6 +56,7 @@ class StageSettings:
         cutoff: Cutoff of that filter [Hz]; None: by the task.
         plate_cutoff: Low-pass cutoff of measured forces [Hz]; 0: no filter; None: as `inverse_dynamics` chooses.
         contact: Body on which support without a plate is estimated; None: it is only reported.
+        reduce_residuals: Reduce residuals, as in `inverse_dynamics`.
     """
 
     ik_method: str = IK_METHODS[0]
@@ -65,6 +66,7 @@ class StageSettings:
     cutoff: float | None = None
     plate_cutoff: float | None = None
     contact: str | None = None
+    reduce_residuals: bool = False
 
 
 def settings_of_results(energy: Energy) -> StageSettings:
@@ -74,6 +76,7 @@ def settings_of_results(energy: Energy) -> StageSettings:
     return StageSettings(
         motion.settings["method"], used["method"], used.get("forces", None if source == "none" else source),
         used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz") or 0.0, used.get("contact"),
+        "residual_reduction" in used,
     )  # fmt: skip
 
 
@@ -100,6 +103,7 @@ def run_inverse_dynamics(motion: Motion, settings: StageSettings) -> Torques:
     torques = inverse_dynamics(
         motion, method=settings.id_method, forces=settings.forces, filter=settings.filter, cutoff=settings.cutoff,
         plate_cutoff=settings.plate_cutoff, contact=settings.contact,
+        residual="reduce" if settings.reduce_residuals else None,
     )  # fmt: skip
     return replace(torques, settings={**torques.settings, "forces": settings.forces})
 
@@ -159,7 +163,13 @@ def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> 
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
     predicted = replace(chosen, forces="predicted", filter="strides")
     if measured:
+        chosen = replace(chosen, reduce_residuals=settings.reduce_residuals)
         return replace(chosen, forces=PLATES_AND_PREDICTED, contact=settings.contact), notes
+    if settings.reduce_residuals:
+        raise SettingsError(
+            "--reduce-residuals: No foot is on a force plate, and predicted forces have the residual that the "
+            "prediction leaves. Use a recording with force plates."
+        )
     if settings.contact is not None:
         raise SettingsError(
             f"--contact {settings.contact}: No foot is on a force plate, so that the support of this body cannot be "
