@@ -209,7 +209,7 @@ def torques_from_curves(
     settings |= {} if contact is None else {"contact": contact}
     if residual is not None:
         bounds = _reduction_bounds(residual)
-        others = {"plate_cutoff": plate_cutoff, "feet": feet, "contact": contact}
+        others: dict[str, Any] = {"plate_cutoff": plate_cutoff, "feet": feet, "contact": contact}
         before = torques_from_curves(motion, curves, forces, **others)
         found = reduce_residuals(motion, curves, loads, bounds)
         moved = differentiate(found.motion, filter=curves.settings["filter"], cutoff=curves.settings["cutoff_hz"])

@@ -29,6 +29,11 @@ def analyze(
     fit: Annotated[bool, option("Fit the model to the recordings. Default: on.")] = True,
     static: options.Static = None,
     forces: options.Forces = None,
+    scale_setup: options.ScaleSetup = None,
+    ik_setup: options.IkSetup = None,
+    id_setup: options.IdSetup = None,
+    external_loads: options.ExternalLoads = None,
+    filter: options.Filter = None,
     plates: options.Plates = True,
     contact: options.Contact = None,
     ik_method: Annotated[str, option(IK_HELP, "METHOD", "--ik-method")] = "framewise",
@@ -72,7 +77,8 @@ def analyze(
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, plate_cutoff=plate_cutoff,
-        reduce_residuals=reduce_residuals,
+        reduce_residuals=reduce_residuals, scale_setup=scale_setup, ik_setup=ik_setup, id_setup=id_setup,
+        external_loads=external_loads, filter=filter,
         start=start, end=end, ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
@@ -81,7 +87,7 @@ def analyze(
         monte_carlo=monte_carlo, marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
     )  # fmt: skip
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
-    compile_once(*recordings, model, static, forces, skeleton, markers)
+    compile_once(*recordings, model, static, forces, skeleton, markers, scale_setup, ik_setup, id_setup, external_loads)
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
     if json:

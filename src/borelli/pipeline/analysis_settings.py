@@ -12,6 +12,7 @@ import numpy as np
 
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
+from borelli.analysis.kinematics.differentiation import filter_settings
 from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
@@ -33,7 +34,7 @@ DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
 """Body mass [kg] and height [m] assumed for an unknown subject; a note reports it."""
 MAX_UNMARKED_FRACTION = 0.3
 """Fraction of body mass without markers above which a note reports it; both arms are 0.1."""
-PATHS = ("model", "static", "forces")
+PATHS = ("model", "static", "forces", "scale_setup", "ik_setup", "id_setup", "external_loads")
 NUMBERS = ("mass", "height", "cutoff", "plate_cutoff", "start", "end", "marker_noise")
 
 
@@ -49,6 +50,11 @@ class AnalysisSettings:
         fit: Fit the model to the recordings.
         static: Static calibration trial, in which the subject stands still.
         forces: Separate file with the force plates of the recording.
+        scale_setup: OpenSim's setup of its scale tool: the model is scaled by it instead of fitted.
+        ik_setup: OpenSim's setup of inverse kinematics: marker weights, coordinate tasks and time range.
+        id_setup: OpenSim's setup of inverse dynamics: cutoff with OpenSim's filter, external loads and time range.
+        external_loads: OpenSim's external loads: the bodies on which the forces of a table act.
+        filter: Low-pass filter of the coordinates, as in `inverse_dynamics`; None: the one that suits the forces.
         contact: Body that something without a plate supports, such as a seat ("pelvis") or a rail ("hand_r"): the force
             on it is estimated where plates do not support the subject. None: such a contact is only reported.
         plates: Use the force plates; if False, ground reaction forces are predicted from the motion.
@@ -72,6 +78,11 @@ class AnalysisSettings:
     fit: bool = True
     static: Path | None = None
     forces: Path | None = None
+    scale_setup: Path | None = None
+    ik_setup: Path | None = None
+    id_setup: Path | None = None
+    external_loads: Path | None = None
+    filter: str | None = None
     contact: str | None = None
     plates: bool = True
     ik_method: str = IK_METHODS[0]
@@ -97,6 +108,8 @@ class AnalysisSettings:
                 raise SettingsError(f"{name}: Expected a number, got {type(value).__name__} {value!r}.")
         for name, known in (("ik_method", IK_METHODS), ("id_method", ID_METHODS)):
             object.__setattr__(self, name, option_value(name, str(getattr(self, name)), known))
+        if self.filter is not None:
+            filter_settings(self.filter, None)
         if self.reduce_residuals and self.id_method != ID_METHODS[0]:
             raise SettingsError(
                 f'reduce_residuals: It applies to id_method "{ID_METHODS[0]}" only. Omit one of the two.'

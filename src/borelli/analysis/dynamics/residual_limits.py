@@ -57,7 +57,8 @@ def judge_residuals(torques: Torques, frames: NDArray[np.bool_] | None = None) -
         external = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
     up = -np.asarray(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-12)
     height = float(np.mean(center_of_mass(model, data["coordinate_value"].values[used]) @ up))
+    rms = [float(np.sqrt(np.mean(one**2))) for one in (force, moment)]
     return Residuals(
-        *(float(value) for one in (force, moment) for value in (np.sqrt(np.mean(one**2)), one.max())),
-        MAX_RESIDUAL_FORCE * external, MAX_RESIDUAL_MOMENT * abs(height) * external, int(used.sum()),
+        rms[0], float(force.max()), rms[1], float(moment.max()), MAX_RESIDUAL_FORCE * external,
+        MAX_RESIDUAL_MOMENT * abs(height) * external, int(used.sum()),
     )  # fmt: skip
