@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.energetics.energy import compute_energy
+from borelli.analysis.residual_reduction.reduce import unreduced_model
 from borelli.analysis.strides import with_gait_events
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import (
@@ -41,6 +42,17 @@ def differences(energy, again):
             assert np.array_equal(np.isnan(first), np.isnan(second)), (group, name)
             result[f"{group}/{name}"] = float(np.nanmax(np.abs(first - second), initial=0.0))
     return result
+
+
+def test_repeat_with_reduced_residuals_equals_the_analysis(short):
+    """A repeat starts from the model before residual reduction, and finds the same plate offset, masses and motion."""
+    model, recording = short
+    energy = analyze_trial(model, recording, AnalysisSettings(reduce_residuals=True))
+    used = energy.torques.settings
+    original = unreduced_model(energy.torques.motion.model, used)
+    assert original == model and energy.torques.motion.model != model
+    again = run_stages(with_gait_events(recording), original, settings_of_results(energy))
+    assert not {name for name, value in differences(energy, again).items() if value != 0.0}
 
 
 @pytest.mark.parametrize("plates", [True, False])

@@ -22,7 +22,7 @@ from borelli.analysis.ground.predict_grf import Ground, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import LOW_PASSED, Derivatives, differentiate
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
-from borelli.analysis.residual_reduction.masses import reduce_residuals
+from borelli.analysis.residual_reduction.reduce import ReductionBounds, reduce_residuals, with_reduction
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
@@ -64,7 +64,8 @@ def inverse_dynamics(
         plate_cutoff: Cutoff of the same filter on measured forces [Hz], as wrenches about a fixed point; 0: no filter.
             Default: `cutoff`, since another one makes artifacts at impacts; "opensim": no filter.
         feet: Bodies of the "right" and "left" foot, where their names do not identify them.
-        residual: None: reported as it is; "reduce": masses are adjusted within bounds to lower it, see
+        residual: None: reported as it is; "reduce", or `ReductionBounds`: a plate offset, masses and kinematics are
+            adjusted within bounds to lower it where plates record the full ground reaction force, see
             `reduce_residuals`. "stepped" has other values: see `stepped_torques`.
         contact: Body that something without a plate supports, such as a seat or a rail, for forces="plates and
             predicted". Where plates do not support the subject, a force on it that closes the residual is estimated.
@@ -184,11 +185,13 @@ def torques_from_curves(
     coverage: PlateCoverage | None = None,
     ground: Ground | None = None,
     contact: str | None = None,
+    plate_offset: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> Torques:
     """Compute the torques of "newton_euler" from the derivatives of a motion.
 
     `coverage` of the motion's frames, and `ground`, are those of the trial that the motion is a part of; by default
-    they are found from the motion. Other arguments: `inverse_dynamics`.
+    they are found from the motion. `plate_offset` [m] is added to measured points. Other arguments:
+    `inverse_dynamics`.
     """
     partial = is_partial(motion.model)
     if partial and ((isinstance(forces, str) and forces != "plates") or residual is not None):
@@ -201,21 +204,31 @@ def torques_from_curves(
     loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet, ground)
     settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": None}
     if loads is not None:
-        loads = loads.matched(curves.settings, plate_cutoff)
+        loads = loads.matched(curves.settings, plate_cutoff).moved(plate_offset)
         settings["plate_cutoff_hz"] = loads.cutoff
     settings |= {} if contact is None else {"contact": contact}
+    if residual is not None:
+        bounds = _reduction_bounds(residual)
+        others: dict[str, Any] = {"plate_cutoff": plate_cutoff, "feet": feet, "contact": contact}
+        before = torques_from_curves(motion, curves, forces, **others)
+        found = reduce_residuals(motion, curves, loads, bounds)
+        moved = differentiate(found.motion, filter=curves.settings["filter"], cutoff=curves.settings["cutoff_hz"])
+        after = torques_from_curves(found.motion, moved, forces, **others, plate_offset=found.plate_offset)
+        return with_reduction(before, after, found)
     if fills and loads is not None:
-        if residual is not None:
-            raise SettingsError('Residual reduction uses measured forces only. Use forces="plates" with residual=.')
         return torques_with_predicted_steps(
             motion, curves, kinematics, loads, settings, feet, coverage=coverage, ground=ground, contact=contact
         )
-    if residual == "reduce":
-        return reduce_residuals(motion, curves, loads, settings)
-    if residual is not None:
-        raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
     torques = newton_euler_torques(motion, curves, loads, settings, kinematics, coverage)
     return leave_out_unknown(torques, kinematics) if partial else torques
+
+
+def _reduction_bounds(residual: Any) -> ReductionBounds:
+    if isinstance(residual, ReductionBounds):
+        return residual
+    if residual == "reduce":
+        return ReductionBounds()
+    raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
 
 
 def _loads(

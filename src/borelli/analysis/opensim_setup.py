@@ -17,8 +17,8 @@ from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.xml import read_xml
 from borelli.model.formats.osim.properties import Item
 from borelli.model.model import GROUND
-from borelli.recording.formats.grf_columns import find_plates
-from borelli.recording.recording import Recording
+from borelli.recording.formats.grf_columns import ZERO_POINTS, find_plates
+from borelli.recording.recording import Note, Recording
 
 MAX_TASKS = 5000
 
@@ -170,7 +170,7 @@ def read_external_loads(path: str | os.PathLike[str]) -> ExternalLoads:
 
 
 def loads_from_setup(
-    setup: ExternalLoads, table: Recording, bodies: Mapping[str, str] | None = None, *, at_origin: bool = False
+    setup: ExternalLoads, table: Recording, bodies: Mapping[str, str] | None = None, *, at_origin: bool | None = False
 ) -> Loads:
     """Return the loads that OpenSim would apply.
 
@@ -179,7 +179,8 @@ def loads_from_setup(
         table: Recording read from the table of ground reaction forces.
         bodies: Bodies by force name, in place of the setup's.
         at_origin: Whether forces too small for a point of application act at the world origin. Some tables have zeros
-            there, and OpenSim applies the force at that point, meters from the foot.
+            there, and OpenSim applies the force at that point, meters from the foot. None: as the table has it, with a
+            note.
 
     Returns:
         The loads [N, m, N m].
@@ -208,11 +209,18 @@ def loads_from_setup(
         np.asarray(data[f"plate_{name}"].values[:, chosen], dtype=float)
         for name in ("force", "center_of_pressure", "free_moment")
     )
+    zeros = any(note.code == ZERO_POINTS for note in table.notes)
+    notes: tuple[Note, ...] = ()
+    if at_origin is None:
+        at_origin = zeros
+        where = "at the world origin, as OpenSim does" if zeros else "at the nearest known point in time"
+        text = f"External loads: forces without a point of application act {where}."
+        notes = (Note(text, "inferred", "at_origin=", code=ZERO_POINTS),)
     if at_origin:
         point = np.nan_to_num(point)
     on = tuple(changed.get(one.name, one.body) for one in setup.forces)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return measured_loads(Loads(tuple(names), on, clock, force, point, moment))
+    return measured_loads(Loads(tuple(names), on, clock, force, point, moment, notes=notes))
 
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:

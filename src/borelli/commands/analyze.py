@@ -33,12 +33,18 @@ def analyze(
     knee_width: options.KneeWidth = None,
     ankle_width: options.AnkleWidth = None,
     forces: options.Forces = None,
+    scale_setup: options.ScaleSetup = None,
+    ik_setup: options.IkSetup = None,
+    id_setup: options.IdSetup = None,
+    external_loads: options.ExternalLoads = None,
+    filter: options.Filter = None,
     plates: options.Plates = True,
     contact: options.Contact = None,
     ik_method: Annotated[str, option(IK_HELP, "METHOD", "--ik-method")] = "framewise",
     id_method: Annotated[str, option(ID_HELP, "METHOD", "--id-method")] = "newton-euler",
     cutoff: options.Cutoff = None,
     plate_cutoff: options.PlateCutoff = None,
+    reduce_residuals: options.ReduceResiduals = False,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -77,6 +83,8 @@ def analyze(
         hip_regression=hip_regression, knee_width=options.to_meters(knee_width),
         ankle_width=options.to_meters(ankle_width), forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, plate_cutoff=plate_cutoff,
+        reduce_residuals=reduce_residuals, scale_setup=scale_setup, ik_setup=ik_setup, id_setup=id_setup,
+        external_loads=external_loads, filter=filter,
         start=start, end=end, ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
@@ -85,7 +93,10 @@ def analyze(
         monte_carlo=monte_carlo, marker_noise=options.to_meters(marker_noise),
     )  # fmt: skip
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
-    compile_once(*recordings, model, static, *(functional or ()), forces, skeleton, markers)
+    compile_once(
+        *recordings, model, static, *(functional or ()), forces, skeleton, markers, scale_setup, ik_setup, id_setup,
+        external_loads,
+    )  # fmt: skip
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
     if json:
@@ -101,6 +112,7 @@ def show_analysis(result: Analysis) -> None:
     summary = result.summary
     show_title(summary["file"])
     out.print(summary_table(summary))
+    print_marked(note_lines([n for n in result.energy.torques.notes if n.code == "residual_reduction"]))
     print_marked([("warning", text) for text in summary["warnings"]])
     if result.uncertainty is not None:
         print_marked(note_lines(result.uncertainty.notes))

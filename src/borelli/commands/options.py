@@ -105,6 +105,39 @@ PlateCutoff = Annotated[
     float | None,
     option("Another low-pass cutoff for force plates [Hz]; 0 turns the filter off. Default: that of --cutoff.", "HZ"),
 ]
+Filter = Annotated[
+    str | None,
+    option(
+        "Low-pass filter of coordinates: default, strides, opensim (as OpenSim's inverse dynamics, plates unfiltered) "
+        "or none. Default: default with plates, strides without.",
+        "PRESET",
+        "--filter",
+    ),
+]
+ScaleSetup = Annotated[
+    Path | None, option("OpenSim scale setup: scale the model to the static trial by it instead of fitting it.", "FILE")
+]
+IkSetup = Annotated[
+    Path | None,
+    option("OpenSim inverse kinematics setup: marker weights, coordinate tasks and time range.", "FILE"),
+]
+IdSetup = Annotated[
+    Path | None,
+    option("OpenSim inverse dynamics setup: OpenSim's filter with its cutoff, external loads, time range.", "FILE"),
+]
+ExternalLoads = Annotated[
+    Path | None,
+    option("OpenSim external loads: the bodies on which forces of a table act (--forces, or next to it).", "FILE"),
+]
+ReduceResiduals = Annotated[
+    bool,
+    option(
+        "Reduce residuals where plates record the full ground reaction force, by a plate offset of up to 10 mm, "
+        "segment masses, and root and trunk kinematics within 2 mm and 0.5 degrees. Default: off.",
+        None,
+        "--reduce-residuals",
+    ),
+]
 Start = Annotated[float, option("Discard frames before this time [s].", "S")]
 End = Annotated[float, option("Discard frames after this time [s].", "S")]
 Ignore = Annotated[

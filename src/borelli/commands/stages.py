@@ -96,6 +96,7 @@ def ik(
     target: Annotated[Path, output("Motion file (.nc). Default: motion.nc.")] = Path("motion.nc"),
     method: Annotated[str, option(IK_HELP, "METHOD")] = "framewise",
     forces: options.Forces = None,
+    ik_setup: options.IkSetup = None,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -108,15 +109,16 @@ def ik(
     json: options.Json = False,
 ) -> None:
     """Run inverse kinematics on a recording and write the motion."""
-    _check_stage_file(target, (model, recording, forces, skeleton, markers), force)
+    _check_stage_file(target, (model, recording, forces, skeleton, markers, ik_setup), force)
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import write_stage
     from borelli.model.io import read_model
     from borelli.pipeline.analysis_settings import AnalysisSettings, read_trial
+    from borelli.pipeline.opensim_recipe import apply_setups
     from borelli.pipeline.stages import StageSettings, run_inverse_kinematics
 
     settings = AnalysisSettings(
-        forces=forces, start=start, end=end, ik_method=method,
+        forces=forces, start=start, end=end, ik_method=method, ik_setup=ik_setup,
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
             "marker_set": marker_set,
@@ -124,8 +126,10 @@ def ik(
     )  # fmt: skip
     compile_once(model, recording, forces, skeleton, markers)
     with err.status("inverse kinematics"):
+        settings = apply_setups(settings)
         trial = read_trial(recording, settings)
-        motion = run_inverse_kinematics(trial, read_model(model), StageSettings(ik_method=settings.ik_method))
+        stage = StageSettings(ik_method=settings.ik_method, ik_setup=settings.ik_setup)
+        motion = run_inverse_kinematics(trial, read_model(model), stage)
         write_stage(motion, target, overwrite=force)
     values = {
         "frames": motion.data.sizes["time"], "marker_rms_mm": 1e3 * motion.marker_rms,
@@ -142,6 +146,11 @@ def id(
     contact: options.Contact = None,
     cutoff: options.Cutoff = None,
     plate_cutoff: options.PlateCutoff = None,
+    reduce_residuals: options.ReduceResiduals = False,
+    filter: options.Filter = None,
+    id_setup: options.IdSetup = None,
+    external_loads: options.ExternalLoads = None,
+    forces: options.Forces = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -149,19 +158,22 @@ def id(
 
     Ground reaction forces are measured by plates or predicted from the motion.
     """
-    _check_stage_file(target, (motion,), force)
+    _check_stage_file(target, (motion, id_setup, external_loads, forces), force)
     from borelli.analysis.motion import Motion
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import read_stage, write_stage
     from borelli.pipeline.analysis_settings import AnalysisSettings
+    from borelli.pipeline.opensim_recipe import apply_setups
     from borelli.pipeline.stages import compute_torques
 
     settings = AnalysisSettings(
-        id_method=method, plates=plates, contact=contact, cutoff=cutoff, plate_cutoff=plate_cutoff
-    )
+        id_method=method, plates=plates, contact=contact, cutoff=cutoff, plate_cutoff=plate_cutoff,
+        reduce_residuals=reduce_residuals, filter=filter, id_setup=id_setup, external_loads=external_loads,
+        forces=forces,
+    )  # fmt: skip
     compile_once(motion)
     with err.status("inverse dynamics"):
-        torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)
+        torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), apply_setups(settings))
         write_stage(torques, target, overwrite=force)
     peak = torques.peak_joint_torque
     values = {

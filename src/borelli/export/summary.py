@@ -65,6 +65,7 @@ def summarize(
         "grf_source": torques.grf_source,
         "grf_complete_percent": None if complete_share is None else 100.0 * float(complete_share.mean()),
         "grf_known_percent": 100.0 * float(torques.grf_known.mean()) if torques.grf_source != "none" else None,
+        "residual_reduction": torques.settings.get("residual_reduction"),
         "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,
         "peak_torque_nm_per_kg": peak.per_mass if peak is not None else None,

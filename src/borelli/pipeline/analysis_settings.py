@@ -14,6 +14,7 @@ from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.fit.hip_regressions import HIP_REGRESSIONS
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
+from borelli.analysis.kinematics.differentiation import filter_settings
 from borelli.analysis.labeling.recording_labels import check_marker_labels, name_markers
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
@@ -35,7 +36,7 @@ DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
 """Body mass [kg] and height [m] assumed for an unknown subject; a note reports it."""
 MAX_UNMARKED_FRACTION = 0.3
 """Fraction of body mass without markers above which a note reports it; both arms are 0.1."""
-PATHS = ("model", "static", "forces")
+PATHS = ("model", "static", "forces", "scale_setup", "ik_setup", "id_setup", "external_loads")
 NUMBERS = ("mass", "height", "cutoff", "plate_cutoff", "start", "end", "marker_noise", "knee_width", "ankle_width")
 
 
@@ -55,6 +56,11 @@ class AnalysisSettings:
         knee_width: Width of the knee [m]; None: from the recording, else from height.
         ankle_width: Width of the ankle [m]; None: from the recording, else from height.
         forces: Separate file with the force plates of the recording.
+        scale_setup: OpenSim's setup of its scale tool: the model is scaled by it instead of fitted.
+        ik_setup: OpenSim's setup of inverse kinematics: marker weights, coordinate tasks and time range.
+        id_setup: OpenSim's setup of inverse dynamics: cutoff with OpenSim's filter, external loads and time range.
+        external_loads: OpenSim's external loads: the bodies on which the forces of a table act.
+        filter: Low-pass filter of the coordinates, as in `inverse_dynamics`; None: the one that suits the forces.
         contact: Body that something without a plate supports, such as a seat ("pelvis") or a rail ("hand_r"): the force
             on it is estimated where plates do not support the subject. None: such a contact is only reported.
         plates: Use the force plates; if False, ground reaction forces are predicted from the motion.
@@ -62,6 +68,7 @@ class AnalysisSettings:
         id_method: Inverse dynamics method, as in `inverse_dynamics`.
         cutoff: Low-pass cutoff for joint coordinates and force plates [Hz]; None: by the task (`task_cutoff`).
         plate_cutoff: Another cutoff for force plates [Hz]; 0: no filter; None: the same.
+        reduce_residuals: Reduce residuals where plates record the full ground reaction force (`reduce_residuals`).
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
@@ -81,12 +88,18 @@ class AnalysisSettings:
     knee_width: float | None = None
     ankle_width: float | None = None
     forces: Path | None = None
+    scale_setup: Path | None = None
+    ik_setup: Path | None = None
+    id_setup: Path | None = None
+    external_loads: Path | None = None
+    filter: str | None = None
     contact: str | None = None
     plates: bool = True
     ik_method: str = IK_METHODS[0]
     id_method: str = ID_METHODS[0]
     cutoff: float | None = None
     plate_cutoff: float | None = None
+    reduce_residuals: bool = False
     start: float = -np.inf
     end: float = np.inf
     ignore: tuple[str, ...] = ()
@@ -108,6 +121,12 @@ class AnalysisSettings:
         methods = (("ik_method", IK_METHODS), ("id_method", ID_METHODS), ("hip_regression", HIP_REGRESSIONS))
         for name, known in methods:
             object.__setattr__(self, name, option_value(name, str(getattr(self, name)), known))
+        if self.filter is not None:
+            filter_settings(self.filter, None)
+        if self.reduce_residuals and self.id_method != ID_METHODS[0]:
+            raise SettingsError(
+                f'reduce_residuals: It applies to id_method "{ID_METHODS[0]}" only. Omit one of the two.'
+            )
 
 
 def as_path(value: object, name: str) -> Path:

@@ -56,6 +56,7 @@ from borelli.pipeline.analysis_settings import (
 )
 from borelli.pipeline.blocks import remove_blocks
 from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
+from borelli.pipeline.opensim_recipe import apply_setups, scale_by_setup
 from borelli.pipeline.resume import Progress, StageCache, file_hash, is_damaged_stage, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
@@ -172,6 +173,7 @@ def analyze(
     """
     settings = AnalysisSettings() if settings is None else settings
     paths, folder = _check_arguments(recordings, folder, settings)
+    settings = apply_setups(settings)
     folders = [folder] if len(paths) == 1 else [folder / path.stem for path in paths]
     files = (*TRIAL_FILES, *(UNCERTAINTY_FILES if settings.monte_carlo else ()))
     outputs: dict[Path, tuple[str, ...]] = {folder: FIT_FILES if settings.fit else ()}
@@ -302,7 +304,10 @@ def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dic
     """Return the keys of the stages after the fit, for the hash of a recording."""
     key = partial(stage_key, code=result_hash())
     keys = {"ik": key("ik", [fit_key, recording], {"method": settings.ik_method})}
-    used = {name: getattr(settings, name) for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact")}
+    used = {
+        name: getattr(settings, name)
+        for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact", "reduce_residuals", "filter")
+    }
     keys["id"] = key("id", keys["ik"], used)
     keys["energy"] = key("energy", keys["id"], {})
     return keys
@@ -337,6 +342,9 @@ def _fit_subject(
         write_atomic(model_to_text(known.model), folder / "model.toml")
         return _FittedModel(known.model, known, known.notes, key, runtimes["fit"], reused=True)
     notes = size_notes(settings, trials[0])
+    if settings.scale_setup is not None:
+        model, scaled = scale_by_setup(settings, static)
+        return _FittedModel(model, None, scaled, key, perf_counter() - start)
     if not settings.fit:
         return _FittedModel(generic_model(settings, trials[0]), None, notes, key, perf_counter() - start)
     fit = fit_subject(settings, trials, calibration)
@@ -414,7 +422,7 @@ def _run_stages(
     check_one_piece(trial.frames, 1, f"{methods.capitalize()} (--ik-method, --id-method)")
 
     def make_motion() -> Motion:
-        stage = StageSettings(ik_method=settings.ik_method)
+        stage = StageSettings(ik_method=settings.ik_method, ik_setup=settings.ik_setup)
         with stages.timed("ik", "inverse kinematics", ends["fit"]):
             motion = run_inverse_kinematics(trial, fitted.model, stage)
         return replace(motion, notes=(*fitted.notes, *motion.notes, *missing_marker_notes(motion)))
@@ -430,7 +438,8 @@ def _run_stages(
             return compute_energy(torques)
 
     energy = stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
-    stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
+    if not settings.reduce_residuals:  # which changes the motion
+        stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
     stages.restore("id", STAGE_FILES["id"], energy.torques)
     return energy
 

@@ -67,7 +67,9 @@ RECORDING_FILE = "recording.nc"
 
 def is_long(recording: Recording, settings: AnalysisSettings) -> bool:
     """Return whether a trial is analyzed in blocks: it has many frames, and its methods work frame by frame."""
-    return recording.frames > LONG_TRIAL and (settings.ik_method, settings.id_method) == (IK_METHODS[0], ID_METHODS[0])
+    framewise = (settings.ik_method, settings.id_method) == (IK_METHODS[0], ID_METHODS[0])
+    recipe = (settings.reduce_residuals, settings.filter, settings.ik_setup, settings.external_loads)
+    return recording.frames > LONG_TRIAL and framewise and not any(recipe)
 
 
 def keep_in_file(recording: Recording, folder: Path) -> Recording:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.ground.external_contact import check_contact_body
@@ -29,6 +31,7 @@ from borelli.model.model import Model
 from borelli.model.people.partial import is_partial
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.filter_effects import add_filter_effects, mismatch_notes
+from borelli.pipeline.opensim_recipe import external_loads, ik_options
 from borelli.recording.cleaning.task_cutoff import LOW_CUTOFF, low_cutoff_notes, task_cutoff
 from borelli.recording.recording import Note, Recording
 
@@ -56,6 +59,9 @@ class StageSettings:
         cutoff: Cutoff of that filter [Hz]; None: by the task.
         plate_cutoff: Low-pass cutoff of measured forces [Hz]; 0: no filter; None: as `inverse_dynamics` chooses.
         contact: Body on which support without a plate is estimated; None: it is only reported.
+        reduce_residuals: Reduce residuals, as in `inverse_dynamics`.
+        ik_setup: OpenSim's setup of inverse kinematics; None: marker weights and springs of `inverse_kinematics`.
+        external_loads: OpenSim's external loads and the table of their forces; None: plates are assigned to feet.
     """
 
     ik_method: str = IK_METHODS[0]
@@ -65,6 +71,9 @@ class StageSettings:
     cutoff: float | None = None
     plate_cutoff: float | None = None
     contact: str | None = None
+    reduce_residuals: bool = False
+    ik_setup: Path | None = None
+    external_loads: tuple[Path, Path] | None = None
 
 
 def settings_of_results(energy: Energy) -> StageSettings:
@@ -74,6 +83,8 @@ def settings_of_results(energy: Energy) -> StageSettings:
     return StageSettings(
         motion.settings["method"], used["method"], used.get("forces", None if source == "none" else source),
         used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz") or 0.0, used.get("contact"),
+        "residual_reduction" in used, Path(setup) if (setup := motion.settings.get("ik_setup")) else None,
+        (Path(loads[0]), Path(loads[1])) if (loads := used.get("external_loads")) else None,
     )  # fmt: skip
 
 
@@ -92,16 +103,26 @@ def run_stages(recording: Recording, model: Model, settings: StageSettings) -> E
 
 def run_inverse_kinematics(recording: Recording, model: Model, settings: StageSettings) -> Motion:
     """Compute the motion of a model from a recording's markers."""
-    return inverse_kinematics(model, recording, method=settings.ik_method)
+    motion = inverse_kinematics(model, recording, method=settings.ik_method, **ik_options(model, settings.ik_setup))
+    if settings.ik_setup is None:
+        return motion
+    return replace(motion, settings={**motion.settings, "ik_setup": str(settings.ik_setup)})
 
 
 def run_inverse_dynamics(motion: Motion, settings: StageSettings) -> Torques:
     """Compute the torques of a motion; the requested source of forces is kept in their settings."""
+    forces: str | Loads | None = settings.forces
+    if settings.external_loads is not None:
+        forces = external_loads(*settings.external_loads)
     torques = inverse_dynamics(
-        motion, method=settings.id_method, forces=settings.forces, filter=settings.filter, cutoff=settings.cutoff,
+        motion, method=settings.id_method, forces=forces, filter=settings.filter, cutoff=settings.cutoff,
         plate_cutoff=settings.plate_cutoff, contact=settings.contact,
+        residual="reduce" if settings.reduce_residuals else None,
     )  # fmt: skip
-    return replace(torques, settings={**torques.settings, "forces": settings.forces})
+    used = {**torques.settings, "forces": settings.forces}
+    if settings.external_loads is not None:
+        used["external_loads"] = [str(path) for path in settings.external_loads]
+    return replace(torques, settings=used)
 
 
 def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
@@ -153,13 +174,30 @@ def choose_settings(recording: Recording | None, settings: AnalysisSettings) -> 
     if settings.cutoff is not None:
         notes = low_cutoff_notes(settings.cutoff, cutoff, evidence)
         cutoff = settings.cutoff
-    chosen = StageSettings(id_method=settings.id_method, cutoff=cutoff, plate_cutoff=settings.plate_cutoff)
-    if measured and settings.plate_cutoff not in (None, cutoff):
-        notes += mismatch_notes(cutoff, settings.plate_cutoff)
+    preset = settings.filter or "default"
+    plate_cutoff = 0.0 if preset == "opensim" and settings.plate_cutoff is None else settings.plate_cutoff
+    if preset == "none":
+        cutoff, notes = 0.0, ()
+    chosen = StageSettings(
+        id_method=settings.id_method, filter=preset, cutoff=cutoff or None, plate_cutoff=plate_cutoff
+    )
+    measured = measured or settings.external_loads is not None
+    if measured and plate_cutoff not in (None, cutoff):
+        notes += mismatch_notes(cutoff, plate_cutoff)
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
-    predicted = replace(chosen, forces="predicted", filter="strides")
+    predicted = replace(chosen, forces="predicted", filter=settings.filter or "strides")
     if measured:
+        chosen = replace(chosen, reduce_residuals=settings.reduce_residuals)
+        if settings.external_loads is not None:
+            if settings.forces is None:
+                raise SettingsError(f"{settings.external_loads.name}: Pass the table of its forces with --forces.")
+            return replace(chosen, forces="plates", external_loads=(settings.external_loads, settings.forces)), notes
         return replace(chosen, forces=PLATES_AND_PREDICTED, contact=settings.contact), notes
+    if settings.reduce_residuals:
+        raise SettingsError(
+            "--reduce-residuals: No foot is on a force plate, and predicted forces have the residual that the "
+            "prediction leaves. Use a recording with force plates."
+        )
     if settings.contact is not None:
         raise SettingsError(
             f"--contact {settings.contact}: No foot is on a force plate, so that the support of this body cannot be "

@@ -14,6 +14,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.monte_carlo import MAX_NOISE, MonteCarloResult, check_repeats, monte_carlo
+from borelli.analysis.residual_reduction.reduce import unreduced_model
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
 from borelli.export.gait_curves import curve_dataset, gait_curves
@@ -133,7 +134,9 @@ def propagate_uncertainty(
     recording = with_gait_events(motion.recording)
     settings = settings_of_results(energy)
 
-    def repeat(noisy: Recording, model: Model = motion.model) -> Mapping[str, Array]:
+    original = unreduced_model(motion.model, torques.settings)
+
+    def repeat(noisy: Recording, model: Model = original) -> Mapping[str, Array]:
         return _flatten(outputs(run_stages(noisy, model, settings)))
 
     reference = outputs(energy)

@@ -12,7 +12,7 @@ from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
-from borelli.analysis.residual_reduction.masses import reduce_residuals
+from borelli.analysis.residual_reduction.masses import adjust_masses
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
 from borelli.model.people.human import human
@@ -76,16 +76,20 @@ def test_changed_masses_are_recovered():
     bodies[heaviest] = replace(bodies[heaviest], center_of_mass=(x + 0.02, y, z))
     other = replace(MODEL, bodies=tuple(bodies.values()))
     loads = supporting(replace(motion, model=other))
-    found = reduce_residuals(motion, differentiate(motion), loads)
-    before = inverse_dynamics(motion, forces=loads)
-    assert f"center of mass of {heaviest}" in found.notes[-1].text
-    assert found.residual_moment_rms < 0.5 * before.residual_moment_rms
+    curves = differentiate(motion)
+    used = np.ones(len(curves.time), bool)
+    found = adjust_masses(MODEL, curves, loads, used, max_change=0.1, max_displacement=0.03)
+    before, after = (
+        inverse_dynamics(replace(motion, model=model), forces=loads, plate_cutoff=0.0) for model in (MODEL, found.model)
+    )
+    assert found.trunk == heaviest
+    assert after.residual_moment_rms < 0.5 * before.residual_moment_rms
     # half the bound is one standard deviation of the prior
-    assert found.motion.model.body(heaviest).center_of_mass[0] - x > 0.008
-    change = {body.name: body.mass / MODEL.body(body.name).mass for body in found.motion.model.bodies}
-    assert max(abs(ratio - 1.0) for ratio in change.values()) <= 0.1 + 1e-9
-    assert change["thigh_r"] == pytest.approx(change["thigh_l"], rel=1e-12)
-    with pytest.raises(SettingsError, match="forces"):
+    assert found.model.body(heaviest).center_of_mass[0] - x > 0.008
+    assert max(abs(change) for change in found.changes.values()) <= 0.1 + 1e-6
+    assert found.changes["thigh_r"] == pytest.approx(found.changes["thigh_l"], rel=1e-9)
+    assert found.model.mass == pytest.approx(MODEL.mass, rel=1e-14)  # what plates weigh is held
+    with pytest.raises(SettingsError, match="plates"):
         inverse_dynamics(motion, forces=None, residual="reduce")
     with pytest.raises(SettingsError, match="reduce"):
         inverse_dynamics(motion, forces=None, residual="remove")
@@ -106,12 +110,15 @@ def test_trunk_moves_as_in_opensims_residual_reduction():
     """OpenSim's residual reduction moved the torso of gait2354 by (+49, 0, +17) mm: subject01_simbody_adjusted.osim."""
     motion, loads, _ = trial("gait2354")
     loads = loads.smoothed(6.0)
-    found = reduce_residuals(motion, differentiate(motion), loads)
-    before = inverse_dynamics(motion, forces=loads)
-    assert found.residual_force_rms < 1.01 * before.residual_force_rms
-    assert found.residual_moment_rms < 0.9 * before.residual_moment_rms
-    change = np.subtract(*(one.motion.model.body("torso").center_of_mass for one in (found, before)))
-    assert change[0] > 0.005 and change[2] > 0.005
+    curves = differentiate(motion)
+    used = np.ones(len(curves.time), bool)
+    found = adjust_masses(motion.model, curves, loads, used, max_change=0.1, max_displacement=0.03)
+    before, after = (
+        inverse_dynamics(replace(motion, model=model), forces=loads) for model in (motion.model, found.model)
+    )
+    assert after.residual_force_rms < 1.01 * before.residual_force_rms
+    assert after.residual_moment_rms < 0.9 * before.residual_moment_rms
+    assert found.trunk == "torso" and found.displacement[0] > 0.005 and found.displacement[2] > 0.005
 
 
 @pytest.mark.data

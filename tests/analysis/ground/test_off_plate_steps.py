@@ -14,7 +14,7 @@ from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import make_motion
-from borelli.errors import ModelError, SettingsError
+from borelli.errors import ModelError
 from borelli.export.grf_agreement import compare_feet
 from borelli.export.stage_files import read_stage, write_stage
 from borelli.model.people.human import human
@@ -200,11 +200,6 @@ def test_work_is_summed_where_forces_are_known():
     assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["positive_work_j"])
     assert any(note.code == "evaluated_time" for note in part.notes) and not whole.notes
     assert part.torques.residual_force_rms < 0.05 * 70.0 * 9.81  # it is 0.4 of the weight with the incomplete frames
-
-
-def test_residuals_are_not_reduced_against_predicted_forces():
-    with pytest.raises(SettingsError, match='forces="plates"'):
-        inverse_dynamics(walk(), forces=SOURCE, residual="reduce")
 
 
 @pytest.mark.data

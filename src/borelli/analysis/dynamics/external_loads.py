@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
@@ -81,6 +82,12 @@ class Loads:
         if computed is not None:
             computed = _interpolate(time, self.time, computed[..., None])[..., 0]
         return replace(self, time=time, force=force, point=point, moment=moment, computed=computed)
+
+    def moved(self, offset: ArrayLike) -> Loads:
+        """Return measured loads at points displaced by a constant (3,) [m]; other loads as they are."""
+        if self.source != "plates":
+            return self
+        return replace(self, point=self.point + np.asarray(offset, dtype=float))
 
     def smoothed(self, cutoff: float, order: int = ORDER) -> Loads:
         """Return the loads low-pass filtered as wrenches about a fixed point, like coordinates of a motion.

@@ -21,10 +21,12 @@ vanish at its far ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.joint_rotations import (
     ThreeAxisJoint,
@@ -45,6 +47,8 @@ from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from scipy.interpolate import BSpline
+
+Columns = NDArray[np.int64]
 
 PRESETS = ("default", "strides", "opensim", "none")
 LOW_PASSED = ("default", "strides")
@@ -126,16 +130,30 @@ def differentiate(
         )
     if joints is None:
         joints = () if filter == "opensim" else find_rotation_joints(motion.model, q)
-    pad, series = len(even) // 2, np.hstack([resampled, *(joint_quaternions(joint, resampled) for joint in joints)])
+    series = np.hstack([resampled, *(joint_quaternions(joint, resampled) for joint in joints)])
+    # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
+    others = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
+    curve = smooth_spline(series, even, rate, filter, cutoff, others if filter == "strides" else ())
+    values = _evaluate(motion.model, curve, joints, time, q)
+    return Derivatives(motion.model, time, *values, motion.rate, settings, tuple(notes), curve, joints)
+
+
+def smooth_spline(
+    series: Array, time: Array, rate: float, filter: str, cutoff: float, stride_columns: Sequence[int] | Columns = ()
+) -> BSpline:
+    """Return the splines of low-pass filtered series (frames, columns) at even times; but for strides it is linear.
+
+    In `stride_columns` the preset "strides" looks for a stride. Other arguments as in `differentiate`.
+    """
+    pad = len(time) // 2
     if filter == "opensim":
         extended = opensim_lowpass(reflect(series, pad), rate, cutoff)
     else:
         pad = min(pad, int(np.ceil(EXTENSION_PERIODS * rate / cutoff)))
-        # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
-        others = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
-        periodic = others if filter == "strides" else ()
         try:
-            extended = extend_series(series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic)
+            extended = extend_series(
+                series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=stride_columns
+            )
         except np.linalg.LinAlgError:  # the equations are singular to rounding
             raise SettingsError(
                 f"cutoff: A low-pass filter of {cutoff:g} Hz is not accurate at {rate:g} Hz. Resample the recording, "
@@ -143,10 +161,8 @@ def differentiate(
             ) from None
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, cutoff_of_both_passes(cutoff, rate), ORDER)
-    before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
-    curve = quintic_spline(np.concatenate([before, even, after]), extended)
-    values = _evaluate(motion.model, curve, joints, time, q)
-    return Derivatives(motion.model, time, *values, motion.rate, settings, tuple(notes), curve, joints)
+    before, after = time[0] - (time[pad:0:-1] - time[0]), time[-1] + (time[-1] - time[-2 : -pad - 2 : -1])
+    return quintic_spline(np.concatenate([before, time, after]), extended)
 
 
 def filter_settings(filter: str, cutoff: float | None) -> dict[str, Any]:

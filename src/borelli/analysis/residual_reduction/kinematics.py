@@ -4,39 +4,59 @@ Measured forces and measured motion never quite agree: the difference is the res
 translation and of the trunk's angles reduces it. Around the motion the residual is linear in such an adjustment z(t),
 its velocity and its acceleration,
 
-    r = r0 + A0 z + A1 z' + A2 z''
+    r = r0 + A0 z + A1 z' + A2 z''          z(t) = sum_k c_k B_k(t)
 
-and the z that minimizes sum |r|^2 + weight |z|^2 is one sparse solve. The weight is chosen so that z stays just within
-its bounds; where the residual cannot be reduced further, z stays smaller.
+with quintic B-splines B_k whose support lies inside the frames in which plates record the full ground reaction force:
+elsewhere the motion is unchanged. z is added to the coordinates before their low-pass filter, which is linear, too, and
+is applied to the B_k. The c minimize sum |r|^2 + weight |z|^2 within the bounds of z, which bound z as well, because
+B-splines add up to one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import forward_kinematics
-from borelli.analysis.dynamics.torques import newton_euler, root_body
-from borelli.analysis.kinematics.differentiation import Derivatives, differentiate, quintic_spline
+from borelli.analysis.dynamics.torques import newton_euler, newton_euler_torques, root_body
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate, smooth_spline
 from borelli.analysis.motion import Motion, make_motion, root_columns
 from borelli.errors import ModelError, SettingsError
-from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
-from borelli.numerics.series_extension import reflect
+from borelli.numerics.runs import find_runs
+from borelli.numerics.series_extension import mask_inner_frames
 from borelli.numerics.vectors import Array
+from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Mask = NDArray[np.bool_]
+
+MAX_TRANSLATION, MAX_ROTATION = 0.002, float(np.radians(0.5))
+"""Default bounds of the root's translation [m] and of the trunk's angles [rad]: markers hardly notice them (0.5 mm);
+larger ones lower the residual by moving root and feet off the plates together."""
+KNOT_SPACING = 0.25
+"""Distance of the knots of z, in periods of the cutoff."""
+DEGREE = 5
+"""Degree of the B-splines: z and four derivatives vanish at the ends of their support."""
+MIN_KNOT_FRAMES = 2.0
+"""Least distance of the knots, in frames."""
 DIFFERENCE_STEP = 1e-5
 """Step of numerical derivatives [rad, m, or per second]."""
-LINEARIZATIONS = 3
-"""Number of linearizations of the residual."""
-BISECTIONS = 14
-"""Number of bisections of the weight's range."""
-EDGE_FRAMES = 3
-"""Frames at either end that are not evaluated: their accelerations are not known."""
+ITERATIONS = 3
+"""Number of solves; the derivatives of the residual hardly change within the bounds and are computed once."""
+WEIGHT = 1.0
+"""Cost of an adjustment at its bound, relative to that of the mean residual."""
+MAX_NEWTON_STEPS, MAX_HALVINGS, STEP_TOLERANCE = 50, 12, 1e-4
+"""Limits of the search for the least cost within bounds; its last step as a fraction of the bounds."""
+NEGLIGIBLE = 1e-7
+"""Fraction of the largest value of a filtered B-spline that counts as zero."""
 MOMENT_ARM = 0.3
 """Arm [m] at which a moment counts as much as a force."""
 
@@ -47,9 +67,10 @@ class AdjustedMotion:
 
     motion: Motion
     adjustment: Array
-    """(frames, coordinates) difference from the filtered original [rad or m]."""
+    """(frames, coordinates) difference from the original, before the filter [rad or m]."""
     before: tuple[float, float]
-    """RMS residual force [N] and moment [N m] of the original."""
+    """RMS residual force [N] and moment [N m] of the original over the frames with full ground reaction force, farther
+    than 0.1 s from the ends."""
     after: tuple[float, float]
     """The same of the adjusted motion."""
     notes: tuple[Note, ...]
@@ -59,55 +80,106 @@ def adjust_kinematics(
     motion: Motion,
     loads: Loads | None,
     *,
-    max_translation: float = 0.02,
-    max_rotation: float = 0.05,
+    max_translation: float = MAX_TRANSLATION,
+    max_rotation: float = MAX_ROTATION,
     filter: str = "default",
     cutoff: float | None = None,
+    used: Mask | None = None,
 ) -> AdjustedMotion:
     """Adjust root translation and trunk angles so that forces and motion agree better.
 
-    The root moves by at most `max_translation` along each axis [m], each angle between trunk and root by at most
-    `max_rotation` [rad]. Filter and cutoff are those of `differentiate`.
+    Args:
+        motion: Motion of a model with a free root.
+        loads: Measured loads; None: none.
+        max_translation: Largest change of the root along each axis [m].
+        max_rotation: Largest change of each angle between trunk and root [rad].
+        filter: As in `differentiate`.
+        cutoff: As in `differentiate`.
+        used: (frames,) of the filtered motion that may change; None: those with complete ground reaction force.
     """
     if not (max_translation > 0.0 and max_rotation > 0.0):
         raise SettingsError(
             f"kinematic_tolerance: The bounds are {max_translation} m and {max_rotation} rad. Both must be positive."
         )
     curves = differentiate(motion, filter=filter, cutoff=cutoff)
-    model = curves.model
-    columns = _columns(model)
-    allowed = np.array([max_rotation if model.coordinates[i].rotational else max_translation for i in columns])
-    now = None if loads is None else loads.matched(curves.settings).at(curves.time)
-    q, base = curves.coordinates.copy(), curves
-    first = _residual(base, now, curves.coordinates, curves.speeds, curves.accelerations)
-    for _ in range(LINEARIZATIONS):
-        r0, parts = _linearize(base, now, columns)
-        done = (q - curves.coordinates)[:, columns]
-        q[:, columns] += _best_adjustment(r0, parts, done, allowed, curves.rate)
-        base = _adjusted(curves, q)
-    last = _residual(base, now, base.coordinates, base.speeds, base.accelerations)
-    new = make_motion(
-        model, q, curves.time, curves.rate, recording=motion.recording,
-        settings={**motion.settings, "adjusted_kinematics": True}, notes=motion.notes,
-    )  # fmt: skip
-    before, after = _rms(first), _rms(last)
-    named = ", ".join(model.coordinates[i].name for i in columns)
+    if loads is not None:
+        loads = loads.matched(curves.settings)
+    if used is None:
+        data = newton_euler_torques(motion, curves, loads).data
+        used = np.asarray(data["grf_complete"].values) if "grf_complete" in data else np.ones(len(curves.time), bool)
+    columns = _columns(curves.model)
+    allowed = np.array([max_rotation if curves.model.coordinates[i].rotational else max_translation for i in columns])
+    now = None if loads is None else loads.at(curves.time)
+    first, parts = _linearize(curves, now, columns)
+    basis, filtered = _basis(curves, used, filter)
+    judged = used & mask_inner_frames(curves.time)  # at the ends accelerations are extrapolated
+    judged = judged if judged.any() else used
+    coefficients = np.zeros(basis.shape[1] * len(columns))
+    new, last = motion, first
+    for _ in range(ITERATIONS if basis.shape[1] else 0):
+        coefficients, adjustment = _Problem(last, parts, basis, filtered, used, allowed).solve(coefficients)
+        new = _moved(motion, curves.time, columns, adjustment)
+        last = _residual(differentiate(new, filter=filter, cutoff=cutoff, joints=curves.rotation_joints), now)
+    before, after = (_rms(residual[judged]) for residual in (first, last))
+    named = ", ".join(curves.model.coordinates[i].name for i in columns)
     text = (
         f"The residual was reduced from {before[0]:.1f} N and {before[1]:.1f} N m to {after[0]:.1f} N and "
         f"{after[1]:.1f} N m by adjusting {named} by up to {1e3 * max_translation:g} mm and "
-        f"{np.degrees(max_rotation):.2g} deg."
+        f"{np.degrees(max_rotation):.2g} deg in the {int(used.sum())} frames with full ground reaction force."
     )
     note = Note(text, "changed", "kinematic_tolerance=None", code="adjusted_kinematics")
-    return AdjustedMotion(new, q - curves.coordinates, before, after, (note,))
+    return AdjustedMotion(new, new.coordinates - motion.coordinates, before, after, (note,))
 
 
-def _adjusted(curves: Derivatives, coordinates: Array) -> Derivatives:
-    """Return the motion with other coordinates; the adjustment is reflected at its ends, as in `_best_adjustment`."""
-    adjustment, pad = coordinates - curves.coordinates, len(curves.time) // 2
-    spline = quintic_spline(reflect(curves.time[:, None], pad)[:, 0], reflect(adjustment, pad))
-    speeds, accelerations = curves.speeds + spline(curves.time, 1), curves.accelerations + spline(curves.time, 2)
-    q, u, a = coupled_motion(curves.model, coordinates, speeds, accelerations)
-    return replace(curves, coordinates=q, speeds=u, accelerations=a)
+def _moved(motion: Motion, time: Array, columns: list[int], adjustment: Array) -> Motion:
+    """Return the motion with an adjustment (frames, columns) of some coordinates at some of its times."""
+    data = motion.data
+    first = int(np.searchsorted(data["time"].values, time[0] - 1e-9))
+    q = motion.coordinates.copy()
+    q[first : first + len(time), columns] += adjustment
+    names = [str(name) for name in data["marker"].values] if "marker_error" in data else []
+    markers = [marker for name in names for marker in motion.model.markers if marker.name == name]
+    new = make_motion(
+        motion.model, q, data["time"].values, motion.rate, markers=markers, recording=motion.recording,
+        measured=data["marker_position"].values if names else None,
+        settings={**motion.settings, "adjusted_kinematics": True}, notes=motion.notes,
+    )  # fmt: skip
+    kept = {name: data[name] for name in data.data_vars if name not in new.data}
+    return replace(new, data=new.data.assign(kept))
+
+
+def _basis(curves: Derivatives, used: Mask, filter: str) -> tuple[csr_matrix, list[csr_matrix]]:
+    """Return B-splines (frames, splines) inside the used frames, and their values and derivatives after the filter."""
+    from scipy import sparse
+    from scipy.interpolate import BSpline
+
+    cutoff = curves.settings["cutoff_hz"] or CUTOFF
+    step = max(KNOT_SPACING / cutoff, MIN_KNOT_FRAMES / curves.rate)
+    time, splines = curves.time, []
+    for start, stop in find_runs(used):
+        low, high = time[start], time[stop - 1]
+        count = int((high - low) / step)
+        knots = np.linspace(low, high, count + 1) if count else np.zeros(0)
+        width = (high - low) / max(count, 1)
+        # at the ends of the motion there is no frame that must not change
+        if count and start == 0:
+            knots = np.concatenate([low + width * np.arange(-DEGREE, 0), knots])
+        if count and stop == len(time):
+            knots = np.concatenate([knots, high + width * np.arange(1, DEGREE + 1)])
+        for k in range(len(knots) - DEGREE - 1):
+            values = BSpline.basis_element(knots[k : k + DEGREE + 2], extrapolate=False)(time)
+            splines.append(np.where(used, np.nan_to_num(values), 0.0))
+    basis = np.array(splines).T if splines else np.zeros((len(time), 0))
+    if not splines:
+        return sparse.csr_matrix(basis), []
+    preset = "default" if filter == "strides" else filter
+    curve = smooth_spline(basis, time, curves.rate, preset, cutoff)
+    filtered = []
+    for order in range(3):
+        values = np.asarray(curve(time, order))
+        values[np.abs(values) < NEGLIGIBLE * np.abs(values).max()] = 0.0
+        filtered.append(sparse.csr_matrix(values))
+    return sparse.csr_matrix(basis), filtered
 
 
 def _columns(model: Model) -> list[int]:
@@ -129,9 +201,10 @@ def _columns(model: Model) -> list[int]:
     return translations + [names.index(c.name) for c in trunk.coordinates if not c.locked]
 
 
-def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: Array) -> Array:
+def _residual(curves: Derivatives, loads: Loads | None) -> Array:
     """Return (frames, 6) force [N], and moment [N m] about the root's origin divided by an arm, model axes."""
-    forces = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
+    moved = forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    forces = newton_euler(moved, loads)
     root = root_body(curves.model)
     wrench = forces.wrench[root]
     moment = wrench[:3] - np.cross(forces.kinematics.position[root], wrench[3:], axis=0)
@@ -140,52 +213,71 @@ def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: A
 
 def _linearize(curves: Derivatives, loads: Loads | None, columns: list[int]) -> tuple[Array, Array]:
     """Return the residual, and its derivatives (3, frames, 6, columns) by value, velocity and acceleration."""
-    state = [curves.coordinates, curves.speeds, curves.accelerations]
-    r0 = _residual(curves, loads, *state)
+    names = ("coordinates", "speeds", "accelerations")
+    r0 = _residual(curves, loads)
     parts = np.zeros((3, *r0.shape, len(columns)))
-    for order in range(3):
+    for order, name in enumerate(names):
         step = 1.0 if order == 2 else DIFFERENCE_STEP
         for k, column in enumerate(columns):
-            moved = [values.copy() if i == order else values for i, values in enumerate(state)]
-            moved[order][:, column] += step
-            parts[order, :, :, k] = (_residual(curves, loads, *moved) - r0) / step
+            values = getattr(curves, name).copy()
+            values[:, column] += step
+            parts[order, :, :, k] = (_residual(replace(curves, **{name: values}), loads) - r0) / step
     return r0, parts
 
 
-def _best_adjustment(r0: Array, parts: Array, done: Array, allowed: Array, rate: float) -> Array:
-    """Return the further adjustment (frames, columns) that minimizes the residual, the total within bounds."""
-    from scipy import sparse
-    from scipy.sparse.linalg import spsolve
+class _Problem:
+    """Least squares of the residual over the coefficients of the adjustment."""
 
-    frames, count = done.shape
-    ones = np.ones(frames)
-    first_difference = sparse.diags([-ones[1:], ones[1:]], [-1, 1]).tolil() * (0.5 * rate)
-    second_difference = sparse.diags([ones[1:], -2.0 * ones, ones[1:]], [-1, 0, 1]).tolil() * rate**2
-    for matrix in (first_difference, second_difference):
-        matrix[0], matrix[-1] = 0.0, 0.0
-    identity = sparse.identity(frames)
-    jacobian: Any = 0
-    for part, operator in zip(parts, (identity, first_difference, second_difference), strict=True):
-        blocks = sparse.block_diag(list(part), format="csr")  # (frames, 6, columns)
-        jacobian = jacobian + blocks @ sparse.kron(operator.tocsr(), sparse.identity(count))
-    penalty = sparse.diags(np.tile(1.0 / allowed**2, frames))
-    normal, gradient = jacobian.T @ jacobian, -jacobian.T @ r0.ravel()
-    bias = penalty @ done.ravel()
-    scale = float(np.mean(r0**2)) + 1e-12
+    def __init__(
+        self, r0: Array, parts: Array, basis: csr_matrix, filtered: list[csr_matrix], used: Mask, allowed: Array
+    ) -> None:
+        from scipy import sparse
 
-    def solve(weight: float) -> Array:
-        solution = spsolve((normal + weight * penalty).tocsc(), gradient - weight * bias)
-        return np.asarray(solution).reshape(frames, count)
+        count = len(allowed)
+        jacobian: Any = 0
+        for part, operator in zip(np.where(used[:, None, None], parts, 0.0), filtered, strict=True):
+            blocks = sparse.block_diag(list(part), format="csr")  # (frames, 6, columns)
+            jacobian = jacobian + blocks @ sparse.kron(operator, sparse.identity(count), format="csr")
+        scale = float(np.mean(r0[used] ** 2)) + 1e-12
+        penalty = sparse.kron(basis.T @ basis, sparse.diags(WEIGHT * scale / allowed**2), format="csc")
+        self.values = sparse.kron(basis, sparse.identity(count), format="csr")
+        self.bounds = np.tile(allowed, basis.shape[1])
+        self.shape = (len(r0), count)
+        self.jacobian, self.residual = jacobian, r0.ravel()
+        self.hessian = (jacobian.T @ jacobian + penalty).tocsc()
 
-    low, high = -8.0, 4.0
-    for _ in range(BISECTIONS):
-        midpoint = 0.5 * (low + high)
-        beyond = np.abs((solve(scale * 10.0**midpoint) + done) / allowed).max() > 1.0
-        low, high = (midpoint, high) if beyond else (low, midpoint)
-    return solve(scale * 10.0**high)
+    def solve(self, done: Array) -> tuple[Array, Array]:
+        """Return coefficients within bounds, and the adjustment (frames, columns); `done` are those of the residual.
+
+        Newton's method on the coefficients that are free to move, projected to the bounds (Bertsekas 1982).
+        """
+        from scipy.sparse.linalg import spsolve
+
+        target = self.jacobian.T @ (self.jacobian @ done - self.residual)
+        c = np.clip(done, -self.bounds, self.bounds)
+        for _ in range(MAX_NEWTON_STEPS):
+            slope = self.hessian @ c - target
+            held = ((c <= -self.bounds) & (slope > 0.0)) | ((c >= self.bounds) & (slope < 0.0))
+            free = np.flatnonzero(~held)
+            change = np.zeros_like(c)
+            change[free] = -spsolve(self.hessian[free][:, free], slope[free])
+            new, value = c, self._cost(c, target)
+            for size in 0.5 ** np.arange(MAX_HALVINGS):
+                trial = np.clip(c + size * change, -self.bounds, self.bounds)
+                if self._cost(trial, target) < value:
+                    new = trial
+                    break
+            if np.abs((new - c) / self.bounds).max() < STEP_TOLERANCE:
+                break
+            c = new
+        return c, np.asarray(self.values @ c).reshape(self.shape)
+
+    def _cost(self, c: Array, target: Array) -> float:
+        return float(0.5 * c @ (self.hessian @ c) - target @ c)
 
 
 def _rms(residual: Array) -> tuple[float, float]:
-    inner = residual[EDGE_FRAMES:-EDGE_FRAMES]
-    force, torque = inner[:, :3], MOMENT_ARM * inner[:, 3:]
+    if not len(residual):
+        return 0.0, 0.0
+    force, torque = residual[:, :3], MOMENT_ARM * residual[:, 3:]
     return tuple(float(np.sqrt(np.mean((part**2).sum(axis=1)))) for part in (force, torque))  # type: ignore[return-value]

@@ -2,17 +2,16 @@
 
 The residual at the root is a sum over bodies that is linear in their masses and nearly so in the trunk's center of
 mass. Least squares over the frames with complete ground reaction force determine both, within bounds and close to the
-given model: every segment's mass, with its inertia, by at most 10 % and equal on both sides, and the trunk's center of
-mass by at most 30 mm.
+given model: every segment's mass, with its inertia, by a fraction that is equal on both sides, and the trunk's center
+of mass. The total mass is held: the plates weigh it better than residuals do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import (
@@ -21,69 +20,74 @@ from borelli.analysis.dynamics.rnea import (
     inertial_wrenches,
     weight_wrenches,
 )
-from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
+from borelli.analysis.dynamics.torques import newton_euler
 from borelli.analysis.kinematics.differentiation import Derivatives
-from borelli.analysis.motion import Motion, root_columns
-from borelli.errors import ModelError, SettingsError
+from borelli.analysis.motion import root_columns
 from borelli.model.model import Body, Model
+from borelli.model.resize import scale_mass
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.landmarks import identify_bodies, left_right_pairs
-from borelli.recording.recording import Note
 
-MASS_BOUND = 0.1
-"""Largest relative change of a segment's mass."""
-CENTER_BOUND = 0.03
-"""Largest displacement of the trunk's center of mass along each axis [m]."""
+Mask = NDArray[np.bool_]
+
 LINEARIZATIONS = 3
 """Number of least-squares solves: the trunk's inertia about its joint is quadratic in its center of mass."""
+TOTAL_MASS_WEIGHT = 1e6
+"""Weight of the total mass relative to that of the residual."""
 
 
-def reduce_residuals(
-    motion: Motion, curves: Derivatives, loads: Loads | None, settings: Mapping[str, Any] | None = None
-) -> Torques:
-    """Adjust masses and the trunk's center of mass within bounds to reduce the residual; return the new torques."""
-    if loads is None:
-        raise SettingsError("forces: Residual reduction needs ground reaction forces. Pass forces.")
-    model = motion.model
+@dataclass(frozen=True)
+class AdjustedMasses:
+    """A model with adjusted masses."""
+
+    model: Model
+    changes: dict[str, float]
+    """Relative change of each body's mass."""
+    trunk: str
+    """Body whose center of mass moved."""
+    displacement: Array
+    """(3,) of that center of mass [m], in the body's frame."""
+
+
+def adjust_masses(
+    model: Model, curves: Derivatives, loads: Loads, used: Mask, *, max_change: float, max_displacement: float
+) -> AdjustedMasses:
+    """Adjust masses and the trunk's center of mass within bounds to reduce the residual; the total mass stays.
+
+    Args:
+        model: Model of the motion, with the total mass that is kept.
+        curves: Derivatives of the motion.
+        loads: Ground reaction forces.
+        used: (frames,) over which the residual is reduced.
+        max_change: Largest relative change of a segment's mass.
+        max_displacement: Largest displacement of the trunk's center of mass along each axis [m].
+    """
     columns = root_columns(model)
-    if not columns:
-        raise ModelError(f"Model {model.name!r} has no free root, so it has no residual. Use a model with a free root.")
     trunk = _trunk(model)
-    first = newton_euler_torques(motion, curves, loads, settings)
-    used = first.data["grf_complete"].values if "grf_complete" in first.data else np.ones(len(curves.time), bool)
-    if not used.any():
-        raise SettingsError(
-            "No frame has the full ground reaction force on plates, so segment masses cannot be adjusted. Use a trial "
-            "with complete steps on the plates."
-        )
     groups = _groups(model)
     unknowns = np.zeros(len(groups) + 3)
-    bounds = np.array([MASS_BOUND] * len(groups) + [CENTER_BOUND] * 3) + 1e-12
-    measured = first.data["torque"].values[:, columns] - _demand(model, curves, columns).sum(axis=1)
-    size = np.sqrt((first.data["torque"].values[used][:, columns] ** 2).mean(axis=0)) + 1e-9
+    bounds = np.array([max_change] * len(groups) + [max_displacement] * 3) + 1e-12
+    ground = newton_euler(
+        forward_kinematics(model, curves.coordinates, curves.speeds, curves.accelerations), loads.at(curves.time)
+    ).torque[2][:, columns]
+    residual = _demand(model, curves, columns).sum(axis=1) + ground
+    size = np.sqrt((residual[used] ** 2).mean(axis=0)) + 1e-9
     # fraction of the samples of a low-passed series that are independent
-    cutoff = curves.settings["cutoff_hz"] or CUTOFF
-    independent = min(1.0, 2.0 * cutoff / curves.rate)
+    independent = min(1.0, 2.0 * (curves.settings["cutoff_hz"] or CUTOFF) / curves.rate)
+    masses = np.array([sum(model.bodies[i].mass for i in group) for group in groups])
     current = model
     for _ in range(LINEARIZATIONS):
         rows, offset = _linearize(model, curves, columns, groups, trunk, unknowns)
-        unknowns = _solve(rows[used], (offset + measured)[used], unknowns, size / np.sqrt(independent), bounds)
+        unknowns = _solve(
+            rows[used], (offset + ground)[used], unknowns, size / np.sqrt(independent), bounds, masses / model.mass
+        )
         current = _with_changes(model, groups, trunk, unknowns)
-    moved = replace(motion, model=current)
-    second = newton_euler_torques(moved, replace(curves, model=current), loads, settings)
-    names = [body.name for body in model.bodies]
-    changes = {names[i]: float(s) for group, s in zip(groups, unknowns, strict=False) for i in group}
-    low, high = 100 * min(changes.values()), 100 * max(changes.values())
-    text = (
-        f"Segment masses were changed by {low:+.0f} to {high:+.0f} % and the center of mass of {names[trunk]} by "
-        f"{1e3 * float(np.linalg.norm(unknowns[-3:])):.0f} mm: "
-        f"residual force {first.residual_force_rms:.0f} to {second.residual_force_rms:.0f} N, "
-        f"moment {first.residual_moment_rms:.0f} to {second.residual_moment_rms:.0f} N m (RMS)."
-    )
-    note = Note(text, "changed", "residual=None", code="adjusted_masses")
-    return replace(second, notes=(*second.notes, note))
+    current = scale_mass(current, model.mass)  # to the last digit
+    changes = {body.name: after.mass / max(body.mass, 1e-12) - 1.0
+               for body, after in zip(model.bodies, current.bodies, strict=True)}  # fmt: skip
+    return AdjustedMasses(current, changes, model.bodies[trunk].name, unknowns[-3:])
 
 
 def _trunk(model: Model) -> int:
@@ -147,14 +151,19 @@ def _linearize(
     return np.stack([np.asarray(slope) for slope in slopes], axis=-1), demand.sum(axis=1)
 
 
-def _solve(rows: Array, residual: Array, at: Array, size: Array, bounds: Array) -> Array:
-    """Return the least-squares unknowns: residuals in units of their size, unknowns in those of half their bounds."""
+def _solve(rows: Array, residual: Array, at: Array, size: Array, bounds: Array, fractions: Array) -> Array:
+    """Return the least-squares unknowns: residuals in units of their size, unknowns in those of half their bounds.
+
+    `fractions` are those of the total mass, which does not change.
+    """
     from scipy.optimize import lsq_linear
 
     a = (rows / size[:, None]).reshape(-1, rows.shape[-1])
     b = (residual / size).reshape(-1)
     prior = np.diag(2.0 / bounds)
-    solved = lsq_linear(np.vstack([a, prior]), np.concatenate([a @ at - b, np.zeros(len(bounds))]), (-bounds, bounds))
+    total = TOTAL_MASS_WEIGHT * np.concatenate([fractions, np.zeros(3)])
+    right = np.concatenate([a @ at - b, np.zeros(len(bounds) + 1)])
+    solved = lsq_linear(np.vstack([a, prior, total]), right, (-bounds, bounds))
     return np.asarray(solved.x)
 
 

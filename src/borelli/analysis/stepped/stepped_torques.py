@@ -120,7 +120,7 @@ def stepped_torques(
         result = adjust_kinematics(
             motion, loads, max_translation=translation, max_rotation=rotation, filter=filter, cutoff=cutoff
         )
-        target, filter, adjusted = result.motion, "none", result.notes
+        target, adjusted = result.motion, result.notes
     if contacts and root_tolerance is not None:
         raise SettingsError("root_tolerance: It applies to measured forces. Use residual= with contacts.")
     if load_sd is not None:

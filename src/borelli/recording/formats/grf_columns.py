@@ -30,6 +30,8 @@ MIN_MILLIMETER_ARM = 3.0
 MIN_MOMENT_FORCE = 100.0
 """Least force [N] of samples whose moments are checked."""
 MIN_MOMENT_SAMPLES = 10
+ZERO_POINTS = "zero_points"
+"""Code of notes on forces whose point of application is zero."""
 UNNAMED = "ground_force"
 """Name of a plate whose columns have no other."""
 
@@ -92,13 +94,33 @@ def extract_plates(
     # moments are in newton meters, except where all lengths are in another unit
     lab_moment = conversion.rotate(moment) * (conversion.scale if numbered else 1.0)
     moment_notes: tuple[Note, ...] = ()
-    if numbered:
+    about_origin = _is_at_origin(point, loaded)
+    if numbered or about_origin:
         lab_point, lab_moment = _to_center_of_pressure(lab_force, lab_point, lab_moment)
+        if about_origin:
+            text = (
+                "All points of application are at the origin: moments are about it, and centers of pressure follow "
+                "from them."
+            )
+            moment_notes = (Note(text, "inferred", "check the columns of points", code="points_at_origin"),)
     else:
         lab_moment, moment_notes = _plausible_moments(list(columns), lab_force, lab_moment)
+    has_force = np.abs(np.nan_to_num(force)).max(axis=2) > 0.0
+    zeros = int(((point == 0.0).all(axis=2) & has_force).any(axis=1).sum())
+    if zeros and not about_origin:
+        text = (
+            f"{zeros} samples have a force and a point of application of zero. The nearest known point is used; "
+            "OpenSim applies such a force at the world origin."
+        )
+        moment_notes = (*moment_notes, Note(text, "inferred", code=ZERO_POINTS))
     lab_point[~(np.abs(lab_force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
     variables = {"plate_force": lab_force, "plate_center_of_pressure": lab_point, "plate_free_moment": lab_moment}
     return Plates(variables, conversion, (unit_note, up_note, *moment_notes))
+
+
+def _is_at_origin(point: Array, loaded: NDArray[np.bool_]) -> bool:
+    """Return whether the points of all loads are exactly at the origin."""
+    return bool(loaded.any()) and bool((point[loaded] == 0.0).all())
 
 
 def add_threshold(dataset: Dataset) -> Dataset:
