@@ -343,7 +343,7 @@ def _fit_subject(
         return _FittedModel(known.model, known, known.notes, key, runtimes["fit"], reused=True)
     notes = size_notes(settings, trials[0])
     if settings.scale_setup is not None:
-        model, scaled = scale_by_setup(settings, static)
+        model, scaled = scale_by_setup(settings, calibration.static)
         return _FittedModel(model, None, scaled, key, perf_counter() - start)
     if not settings.fit:
         return _FittedModel(generic_model(settings, trials[0]), None, notes, key, perf_counter() - start)
