@@ -6,7 +6,7 @@ import pytest
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, marker_positions
 from borelli.model.people.human import human
-from borelli.normative.gait import normative_curve, speed_class
+from borelli.normative.gait import normative_curve, relative_speed, speed_class
 from borelli.recording.forces.gait_events import STRIKE, gait_events
 from borelli.synthetic.curves import harmonics, minimum_jerk, spline_derivatives
 from borelli.synthetic.ground_forces import distribute_load, root_wrench, sole_points
@@ -129,7 +129,8 @@ def test_unknown_task_names_the_known_ones():
 
 
 def test_normative_curves_have_standard_deviations_and_speeds():
-    assert speed_class(1.25, 0.85) == "free" and speed_class(0.3, 0.9) == "very slow"
+    assert speed_class(relative_speed(1.25, 0.85)) == "free"
+    assert speed_class(relative_speed(0.3, 0.9)) == "very slow"
     assert normative_curve("knee_flexion").mean.max() == pytest.approx(
         59.3, abs=1.0
     )  # Schwartz 2008, free speed, at 72 %

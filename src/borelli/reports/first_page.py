@@ -17,7 +17,7 @@ from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.model.people.partial import is_partial
 from borelli.reports.html_parts import scroll, warning_items, with_deviation
 from borelli.reports.overview_sections import GRF_SOURCES, words_of
-from borelli.reports.parameter_sections import TYPICAL_ADULT, norm_text
+from borelli.reports.parameter_sections import TYPICAL_ADULT, gait_title, norm_text
 from borelli.reports.report_warnings import MAX_MARKER_RMS, group_warnings, report_warnings, residual_peaks
 
 KEY_PARAMETERS = (  # name, title, unit, unit in summary.json, digits, whether by side
@@ -119,7 +119,7 @@ def _gait_rows(gait: Gait, intervals: Mapping[str, Mapping[str, float]]) -> str:
             cells = [_cell(values[side], digits, intervals.get(f"gait.{name}_{side}_{key}")) for side in SIDES]
         else:
             cells = [_cell(values["both"], digits, intervals.get(f"gait.{name}_{key}"), wide=True)]
-        rows += _row(f"{title} [{unit}]", cells, typical)
+        rows += _row(f"{gait_title(gait, title)} [{unit}]", cells, typical)
     profile = gait_profile(gait)
     if profile is not None and profile.total:
         cells = [

@@ -23,12 +23,6 @@ DIGITS = {"speed": 2, "stride_length": 3, "step_length": 3, "step_width": 3, "st
 IMPORTANT_DIFFERENCE = 1.6
 """Minimal clinically important difference of the gait profile score [deg] (Baker et al. 2012)."""
 
-
-def norm_text(gait: Gait) -> str:
-    """Return the normative sample in words."""
-    return f"typically developing children at {gait.speed} speed (Schwartz et al. 2008)"
-
-
 EVENT_SOURCES = {
     "recording": "Foot strikes and toe-offs are the events stated by the recording.",
     "plates and markers": "Foot strikes and toe-offs are those on the force plates, and found from markers for other "
@@ -38,6 +32,16 @@ EVENT_SOURCES = {
 }
 """Sentences on the source of gait events."""
 RUNNING_NOTE = " In running, toe-offs from markers come 40 to 120 ms late: do not use stance and swing."
+
+
+def norm_text(gait: Gait) -> str:
+    """Return the normative sample in words."""
+    return f"typically developing children at {gait.speed} speed (Schwartz et al. 2008)"
+
+
+def gait_title(gait: Gait, title: str) -> str:
+    """Return the title of a parameter of walking or running."""
+    return title.replace("Walking", "Running") if gait.running else title
 
 
 def parameter_section(gait: Gait, source: str) -> str:
@@ -55,7 +59,7 @@ def parameter_section(gait: Gait, source: str) -> str:
         values = [with_deviation(by_side[name][side], digits) for side in (*SIDES, "both")]
         typical = TYPICAL_ADULT.get(name)
         known = "" if typical is None or gait.running else f"{typical:.3g}"
-        rows += f"<tr><td>{title} [{unit}]</td>{number_cells(*values, known)}</tr>"
+        rows += f"<tr><td>{gait_title(gait, title)} [{unit}]</td>{number_cells(*values, known)}</tr>"
     counts = [sum(one.side == side for one in gait.strides) for side in SIDES]
     rows += f"<tr><td>Strides</td>{number_cells(*map(str, counts), str(sum(counts)), '')}</tr>"
     late = RUNNING_NOTE if gait.running and source == "markers" else ""
