@@ -5,9 +5,18 @@ from functools import cache
 import numpy as np
 import pytest
 
+import borelli.analysis.labeling.label_by_patterns as module
 from borelli.analysis.labeling.candidate_places import list_candidate_conventions
 from borelli.analysis.labeling.check_labels import FRAMES, labeled_places, pose_labeled
-from borelli.analysis.labeling.generic_body import POSE_SD, Places, Poses, generic_model, prior_energies, rest_pose
+from borelli.analysis.labeling.generic_body import (
+    POSE_SD,
+    Places,
+    Poses,
+    generic_model,
+    limb_angles,
+    prior_energies,
+    rest_pose,
+)
 from borelli.analysis.labeling.hypotheses import Hypothesis, run_hypotheses
 from borelli.analysis.labeling.label_by_patterns import PatternLabels, label_by_patterns
 from borelli.analysis.labeling.label_points import RUNS
@@ -50,6 +59,7 @@ def test_used_places_choose_the_pattern_that_has_them() -> None:
         assert names(patterns.places, chosen.members & ~patterns.loose) == names(patterns.places, used)
         cost = patterns.cost(patterns.best(used))
         assert cost.unused[~used & (patterns.segment == "foot")].sum() == 0.0
+        assert (cost.unused[used] > 0.0).all()  # each would cost without a point
 
 
 def test_markers_on_one_side_and_gaps_in_a_limb_cost() -> None:
@@ -124,15 +134,29 @@ def labeled_walk() -> PatternLabels:
 def test_synthetic_markers_are_labeled_without_their_set() -> None:
     (_, markers, _), found = posed_walk(), labeled_walk()
     place, places = found.posing.place[0], found.places
-    wrong = [
-        (one.label, places.landmark[i], places.side[i])
-        for one, i in zip(markers, place, strict=True)
-        if (places.segment[i], places.side[i]) != _segment_and_side(one)
-    ]
-    assert not wrong
+    assert _right_segments(markers, found) == len(markers)
     right = sum(places.landmark[i] == one.landmark for one, i in zip(markers, place, strict=True))
     assert right >= 0.9 * len(markers)
     assert len(set(place.tolist())) == len(place)
+
+
+def test_changes_lower_the_cost_from_a_wrong_pose(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, markers, poses = posed_walk()
+    q = poses.q.copy()
+    for index, value in limb_angles("arm", "rl", {"shoulder_flexion": 0.6, "elbow_flexion": 1.2}).items():
+        q[..., index] = value
+    wrong = Poses(q, poses.scale)
+    found = label_by_patterns(points, "whole body", wrong, HeightPrior(), OWN)
+    monkeypatch.setattr(module, "MAX_ROUNDS", 0)
+    before = label_by_patterns(points, "whole body", wrong, HeightPrior(), OWN)
+    assert found.cost < 0.95 * before.cost
+    assert _right_segments(markers, found) > _right_segments(markers, before)
+
+
+def _right_segments(markers: list[MarkerLandmark], found: PatternLabels) -> int:
+    places, place = found.places, found.posing.place[0]
+    pairs = zip(markers, place, strict=True)
+    return sum((places.segment[i], places.side[i]) == _segment_and_side(one) for one, i in pairs)
 
 
 def test_a_rotated_body_costs_more() -> None:
