@@ -19,8 +19,8 @@ SAME_PLACE = 0.02
 """[m] Landmarks of one body that are nearer than this in the atlas are one place under several names.
 
 It is the standard deviation of soft places over laboratories: `clavicle` and `sternoclavicular` (published models of
-two recordings have them 28 and 24 mm from the midline), `back_offset` and `scapula` (Plug-in Gait: "in the middle of the
-right scapula"), `sternum` and `chest`, T7 and T8, metatarsals and their bases, `hand` and `mc3`.
+two recordings have them 28 and 24 mm from the midline), `back_offset` and `scapula` (Plug-in Gait puts RBAK in the
+middle of the right scapula), `sternum` and `chest`, T7 and T8, metatarsals and their bases, `hand` and `mc3`.
 """
 MIDLINE_SEGMENTS = ("head", "torso", "pelvis")
 CLUSTERS_ONLY = "c3d/format_variants/sample02/pc_real.c3d"
@@ -194,5 +194,5 @@ def test_recordings_without_names(set_known: bool) -> None:
     points, segments, landmarks = (
         sum(getattr(one, key) for one in counts) for key in ("points", "segments", "landmarks")
     )
-    assert segments >= (0.98 if set_known else 0.965) * points
-    assert landmarks >= (0.95 if set_known else 0.885) * points
+    assert segments >= 0.975 * points
+    assert landmarks >= (0.96 if set_known else 0.925) * points

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import borelli.analysis.labeling.refine_posing as module
-from borelli.analysis.labeling.candidate_places import candidate_places, list_candidate_conventions
+from borelli.analysis.labeling.candidate_places import candidate_places
 from borelli.analysis.labeling.check_labels import labeled_places, pose_labeled
 from borelli.analysis.labeling.generic_body import Places, Poses, PoseSearch, generic_model, limb_angles, rest_pose
 from borelli.analysis.labeling.posing import HeightPrior, Posing, assign, point_distances
 from borelli.analysis.labeling.refine_posing import put_on_midline, refine_posing
 from borelli.analysis.labeling.upright_frames import choose_upright_frames
 from borelli.numerics.vectors import Array
-from borelli.recording.labels.conventions import load_conventions
 from tests.analysis.labeling.test_check_labels import synthetic_markers
 
 NAMES = [c.name for c in generic_model().coordinates]
@@ -80,12 +79,3 @@ def test_a_point_between_a_pair_is_on_the_midline(pair: bool) -> None:
     found = put_on_midline(points, places, np.array([1, 0, 2]), posing)
     assert found.place[0, 0] == (0 if pair else 2)
     assert found.distance[0, 0] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_conventions_are_preferences() -> None:
-    assert "Xsens MVN points" not in list_candidate_conventions() and len(list_candidate_conventions()) > 25
-    davis = next(one for one in load_conventions() if one.name == "Davis (BTS SMART)")
-    places = candidate_places(davis.name, "whole body")
-    free = {(places.landmark[i], places.side[i]) for i in np.flatnonzero(places.cost == 0.0)}
-    assert free == {(one.landmark, one.side) for one in davis.labels.values()}
-    assert set(candidate_places("", "whole body").landmark) <= set(places.landmark)

@@ -40,6 +40,12 @@ MIN_GAIN = 0.06
 """[m] A swap must reduce the sum of squared distances by more than the square of this."""
 MAX_RATIO = 0.6
 """Largest ratio of the sums of squared distances after and before a swap."""
+MAX_SWAPPED_DISTANCE = 0.2
+"""[m] Largest distance of two markers from their places after a swap: beyond it, swapping does not explain them.
+
+Markers of clusters are within 60 to 80 mm (SD) of their places along the bone; 0.2 m is 2.5 times that. The median over
+frames is compared: in fast movement the posed body is lost in some of them.
+"""
 SIDE_RATIO = 0.75
 """Ratio of mean distances with left and right swapped to those as labeled, below which all sides are swapped."""
 LIMBS = {
@@ -230,23 +236,37 @@ def _swapped_labels(points: Array, labels: Sequence[str], places: Places, posing
     """Return the pairs of labels that fit much better when they are swapped, the largest gain first."""
     search, seen = PoseSearch(places), visible(points)
     filled = np.where(seen[..., None], points, 0.0)
-    squared = mean_squared_distances(search.place_positions(posing.poses)[0], filled, seen, 1.0)
+    positions = search.place_positions(posing.poses)[0]
+    squared = mean_squared_distances(positions, filled, seen, 1.0)
     pairs = [
-        (*_sums_before_and_after(squared, i, k), i, k)
+        (*_sums_before_and_after(squared, i, k), i, k, positions)
         for i, k in combinations(range(len(labels)), 2)
         if not _same_cluster(places, i, k)
     ]
     twins = _twins(places)
     for (i, k), pose in zip(twins, _poses_without(points, places, posing, twins), strict=True):
-        squared = mean_squared_distances(search.place_positions(pose)[0], filled, seen, 1.0)
-        pairs.append((*_sums_before_and_after(squared, i, k), i, k))
+        positions = search.place_positions(pose)[0]
+        squared = mean_squared_distances(positions, filled, seen, 1.0)
+        pairs.append((*_sums_before_and_after(squared, i, k), i, k, positions))
     findings, used = [], set[int]()
-    for before, after, i, k in sorted(pairs, key=lambda pair: (pair[1] - pair[0], *pair[2:])):
+    for before, after, i, k, positions in sorted(pairs, key=lambda pair: (pair[1] - pair[0], *pair[2:4])):
         better = before - after > MIN_GAIN**2 and after < MAX_RATIO * before
-        if better and not {i, k} & used:
+        if not better or {i, k} & used:
+            continue
+        swapped = _median_distance(points, positions, (i, k), (k, i))
+        if swapped < MAX_SWAPPED_DISTANCE:
             used |= {i, k}
-            findings.append(_swap_finding(places, labels, i, k, before, after))
+            labeled = _median_distance(points, positions, (i, k), (i, k))
+            findings.append(_swap_finding(places, labels, (i, k), labeled, swapped))
     return findings
+
+
+def _median_distance(points: Array, positions: Array, markers: tuple[int, int], places: tuple[int, int]) -> float:
+    """Return the distance [m] of two markers from places: RMS of both, median over the frames that show one of them."""
+    squared = ((points[:, markers] - positions[:, places]) ** 2).sum(axis=-1)
+    seen = np.isfinite(squared)
+    mean = np.where(seen, squared, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+    return float(np.sqrt(np.median(mean[seen.any(axis=1)]))) if seen.any() else np.inf
 
 
 def _sums_before_and_after(squared: Array, i: int, k: int) -> tuple[float, float]:
@@ -254,10 +274,13 @@ def _sums_before_and_after(squared: Array, i: int, k: int) -> tuple[float, float
     return float(squared[i, i] + squared[k, k]), float(squared[i, k] + squared[k, i])
 
 
-def _swap_finding(places: Places, labels: Sequence[str], i: int, k: int, before: float, after: float) -> LabelFinding:
+def _swap_finding(
+    places: Places, labels: Sequence[str], markers: tuple[int, int], labeled: float, swapped: float
+) -> LabelFinding:
+    i, k = markers
     evidence = (
-        f"{labels[i]} and {labels[k]} are {1e3 * np.sqrt(before / 2):.0f} mm from their places on the body, "
-        f"{1e3 * np.sqrt(after / 2):.0f} mm if swapped"
+        f"{labels[i]} and {labels[k]} are {1e3 * labeled:.0f} mm from their places on the body, "
+        f"{1e3 * swapped:.0f} mm if swapped"
     )
     near = places.side[i] == places.side[k] and {places.segment[i], places.segment[k]} <= set(UNCERTAIN_SEGMENTS)
     action = f'swap_markers(recording, "{labels[i]}", "{labels[k]}")'

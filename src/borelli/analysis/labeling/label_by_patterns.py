@@ -5,12 +5,12 @@ The cost [m^2] of an assignment of points to places, with a pattern for each seg
     sum_points min(d^2 + c, MAX_DISTANCE^2) + cost of unused and of rare patterns + prior of pose and height
 
 where d is the distance of a point from its place and c the cost of the place. From a given pose, points are assigned,
-then patterns change and points move to other places, each change posed anew, as long as the cost falls.
+then patterns change and points move to other places, the body is posed after each change, as long as the cost falls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -128,24 +128,49 @@ class _PatternSearch:
         return state
 
     def changes(self, state: _State, squared: Array) -> Iterator[NDArray[np.int64]]:
-        """Yield assignments with another pattern of a segment, and with a point (and its twin) at another place."""
+        """Yield assignments with another pattern of a segment, and with points at other places."""
         for segment, patterns in self.patterns.patterns.items():
             for number in range(len(patterns)):
                 if number != state.patterns[segment]:
                     yield self.assign(squared, state.patterns | {segment: number})[0]
         owner = {int(place): point for point, place in enumerate(state.place) if place >= 0}
-        for point, place in enumerate(state.place):
-            twin = owner.get(int(self.mirror[place])) if place >= 0 else None
-            if place < 0 or self.patterns.loose[place] or (twin is not None and twin < point):
+        yield from self.moves(state.place, owner, squared)
+        yield from self.moves_to_midline(state.place, owner, squared)
+
+    def moves(self, place: NDArray[np.int64], owner: Mapping[int, int], squared: Array) -> Iterator[NDArray[np.int64]]:
+        """Yield assignments with a point, and its twin on the other side, at a free place near it."""
+        for point, own in enumerate(place):
+            twin = owner.get(int(self.mirror[own])) if own >= 0 else None
+            if own < 0 or self.patterns.loose[own] or (twin is not None and twin < point):
                 continue
             near = np.flatnonzero((squared[point] < MAX_MOVE**2) & ~self.patterns.loose)
             free = [k for k in near[np.argsort(squared[point, near], kind="stable")] if int(k) not in owner]
             for target in free[:MAX_TARGETS]:
-                moved = state.place.copy()
+                moved = place.copy()
                 moved[point] = target
                 image = int(self.mirror[target])
                 if twin is not None and image != target and image not in owner:
                     moved[twin] = image
+                yield moved
+
+    def moves_to_midline(
+        self, place: NDArray[np.int64], owner: Mapping[int, int], squared: Array
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield assignments with all points of a segment that are on one side only at landmarks of its midline."""
+        for segment in self.patterns.patterns:
+            free = [i for i in self.middle if self.patterns.segment[i] == segment and int(i) not in owner]
+            single = [
+                point
+                for point, own in enumerate(place)
+                if own >= 0
+                and self.patterns.segment[own] == segment
+                and int(self.mirror[own]) not in owner
+                and not self.patterns.loose[own]
+            ]
+            if single and free:
+                rows, columns = linear_sum_assignment(squared[single][:, free])
+                moved = place.copy()
+                moved[np.array(single)[rows]] = np.array(free)[columns]
                 yield moved
 
     def squared_distances(self, poses: Poses, start: int = 0) -> Array:

@@ -39,7 +39,7 @@ MEMBER_RARITY = 0.6
 
 These five were chosen on every other one of 26 public recordings, with the marker set of each removed.
 """
-SINGLE_DISTANCE = 0.03
+SINGLE_DISTANCE = 0.045
 """[m] Cost of a landmark on one side only, as a square of a distance: markers are put on both sides."""
 EMPTY_DISTANCE = 0.03
 """[m] Cost of a segment of the part of the body without a point, as a square of a distance."""
