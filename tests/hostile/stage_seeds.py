@@ -104,10 +104,17 @@ def write_files(folder):
     data = xarray.Dataset(
         {
             **{name: ("segment", [0.5]) for name in ("length", "length_sd", "length_given")},
+            **{name: (("joint", "axis"), np.full((1, 3), 0.01)) for name in ("joint_center", "joint_center_sd")},
             **{name: ("coordinate", np.full(count, 0.01)) for name in ("zero_sd", "pose_sd")},
             **{name: ("marker", [0.002]) for name in ("marker_rms", "marker_rms_held_out")},
         },
-        {"segment": ["pelvis"], **coordinate_labels(model), "marker": ["RHEE"]},
+        {
+            "segment": ["pelvis"],
+            "joint": ["hip_r"],
+            "axis": ["x", "y", "z"],
+            **coordinate_labels(model),
+            "marker": ["RHEE"],
+        },
     )
     fit = Fit(model, data, 0.001, 0.002, 7, torques.motion.notes)
     write_fit(fit, folder / "fit.nc", {"key": "fit", "runtime_s": 1.5})

@@ -28,7 +28,7 @@ EVENT_SOURCES = {
     "plates and markers": "Foot strikes and toe-offs are those on the force plates, and found from markers for other "
     "steps, where strikes err by at most 30 ms in three recordings with stated events.",
     "markers": "Foot strikes and toe-offs are found from markers (Zeni et al. 2008): strikes come 21 ms early in the "
-    "median of eleven walks, so that stance is about 2 % of the stride too long, and double support 4 %.",
+    "median of ten walks, so that stance is about 2 % of the stride too long, and double support 4 %.",
 }
 """Sentences on the source of gait events."""
 RUNNING_NOTE = " In running, toe-offs from markers come 40 to 120 ms late: do not use stance and swing."

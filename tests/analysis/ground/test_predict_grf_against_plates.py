@@ -47,13 +47,13 @@ class Lab(NamedTuple):
 
 
 LABS = {
-    "subject01": Lab(f"{WALK}.trc", f"{WALK}_grf.mot", WALK[:-5] + "static.trc", 72.6, 1.80, 5.0, 0.98, 35.0, 20.0),
+    "subject01": Lab(f"{WALK}.trc", f"{WALK}_grf.mot", WALK[:-5] + "static.trc", 72.6, 1.80, 5.0, 0.98, 35.0, 25.0),
     "rajagopal2016": Lab(  # the plates weigh 84.9 kg
         RAJAGOPAL + "motion_capture_walk.trc", RAJAGOPAL + "grf_walk.mot", RAJAGOPAL + "static_walk_1.trc",
         85.0, 1.80, 7.0, 0.96, 35.0, 20.0,
     ),
     "opencap": Lab(OPENCAP + "walking1.trc", OPENCAP + "walking1_grf.mot", None, 62.6, 1.70, 6.0, 0.96, 35.0, 20.0),
-    "qualisys": Lab("c3d/qualisys_walk/Qualisys.c3d", None, None, 67.5, 1.75, 7.0, 0.96, 36.0, 24.0),
+    "qualisys": Lab("c3d/qualisys_walk/Qualisys.c3d", None, None, 67.5, 1.75, 7.5, 0.96, 36.0, 24.0),
     "vicon_overground": Lab(
         "c3d/vicon_overground_4plates/test_small.c3d", None, None, 63.6, 1.58, 7.0, 0.96, 35.0, 20.0
     ),
@@ -62,7 +62,7 @@ LABS = {
     # as here, while the plates carry no more than the weight
     "vicon_pig": Lab(
         "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", None, "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
-        46.3, 1.505, 10.0, 0.65, 35.0, 20.0,
+        46.3, 1.505, 10.5, 0.65, 35.0, 20.0,
     ),
 }  # fmt: skip
 

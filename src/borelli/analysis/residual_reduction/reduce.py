@@ -1,4 +1,4 @@
-"""Residual reduction for use: what plates and model may be wrong by, before the motion gives way a little.
+"""Residual reduction for use: errors of plates and model first, then small changes of the motion.
 
 1. A constant horizontal offset of the plates from the cameras: it explains a constant moment that would otherwise move
    the trunk's center of mass.

@@ -2,7 +2,7 @@
 
 From markers, after Zeni, Richards and Higginson 2008: a foot strikes when its heel is farthest ahead of the pelvis, and
 leaves when its toe is farthest behind it. This needs no plates and works on treadmills. The heel is farthest ahead 0 to
-100 ms before the strike, in the median of eleven walks 35 ms: it then gathers speed backward, and strikes when it has
+100 ms before the strike, in the median of ten walks 35 ms: it then gathers speed backward, and strikes when it has
 about half the speed of stance. Compared with plates and events in files, strikes so found are 21 ms early in the median
 of these walks (RMS 40 ms; 52 ms without the second step); offs are within 20 ms in walking, but 40 to 120 ms late in
 running, where the toe moves on backward after foot off. Where plates measure some of the steps of a recording, events
