@@ -46,7 +46,10 @@ EMPTY_DISTANCE = 0.03
 CHAIN = {"hand": ("forearm", "upper_arm"), "forearm": ("upper_arm",), "foot": ("shank", "thigh"), "shank": ("thigh",)}
 """Segments that have markers if one farther from the trunk has."""
 CHAIN_DISTANCE = 0.1
-"""[m] Cost of a segment without a point that belongs to a chain, as a square of a distance."""
+"""[m] Cost of a segment without a point that belongs to a chain, as a square of a distance.
+
+The last three were added after all 26 recordings were looked at.
+"""
 
 Key = tuple[str, str, str]
 """Landmark, side and kind."""
@@ -92,6 +95,7 @@ class SegmentPatterns:
             self.patterns[segment].append(Pattern(np.array(chosen), count))
         self._member = np.where(self.loose, CLUSTER_DISTANCE**2, MEMBER_RARITY * self.places.cost)
         self._other = self.places.cost + OTHER_DISTANCE**2
+        self._costs = {segment: self._pattern_costs(segment) for segment in self.patterns}
 
     def cost(self, chosen: dict[str, int]) -> PatternCost:
         """Return the costs with these patterns, given by their numbers."""
@@ -111,17 +115,18 @@ class SegmentPatterns:
 
     def best(self, used: NDArray[np.bool_]) -> dict[str, int]:
         """Return the pattern of each segment that costs least if these places (places,) have a point."""
-        chosen = {}
-        for segment, patterns in self.patterns.items():
-            own = used & (self.segment == segment)
-            costs = [
-                float(np.where(one.members, self._member, self._other)[own].sum())
-                + UNUSED_DISTANCE**2 * float((one.members & ~self.loose & ~used).sum())
-                - PATTERN_DISTANCE**2 * float(np.log(one.conventions))
-                for one in patterns
-            ]
-            chosen[segment] = int(np.argmin(costs))
-        return chosen
+        return {
+            segment: int(np.argmin(with_point @ used + without_point @ ~used + rarity))
+            for segment, (with_point, without_point, rarity) in self._costs.items()
+        }
+
+    def _pattern_costs(self, segment: str) -> tuple[Array, Array, Array]:
+        """Return costs [m^2] of places with and without a point (patterns, places), and of patterns of a segment."""
+        members = np.array([one.members for one in self.patterns[segment]])
+        with_point = np.where(members, self._member, self._other) * (self.segment == segment)
+        without_point = UNUSED_DISTANCE**2 * (members & ~self.loose)
+        rarity = -(PATTERN_DISTANCE**2) * np.log([one.conventions for one in self.patterns[segment]])
+        return with_point, without_point, np.asarray(rarity)
 
 
 @cache
