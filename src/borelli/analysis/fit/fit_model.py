@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.fit.apply_fit import fitted_model
-from borelli.analysis.fit.frame_selection import SET_MATCHED, choose_frames, choose_marker_set, rival_sets
+from borelli.analysis.fit.frame_selection import (
+    SET_MATCHED,
+    TIED_WEIGHTS,
+    UNTIED_WEIGHTS,
+    choose_frames,
+    choose_marker_set,
+    rival_sets,
+)
 from borelli.analysis.fit.hip_regressions import HIP_REGRESSIONS
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
@@ -173,7 +180,10 @@ def fit_model(
         marked, symmetric, keep or {}, flat_feet, pelvis_markers(marked), recordings=every,
         hip_regression=hip_regression, widths=_joint_widths(every, knee=knee_width, ankle=ankle_width),
     )  # fmt: skip
-    groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out, functional)
+    groups, frame_notes = choose_frames(
+        parameters.model, trials, static, frames, held_out, functional,
+        weights=TIED_WEIGHTS if parameters.ties else UNTIED_WEIGHTS,
+    )  # fmt: skip
     solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
     test = [marker_errors(group) for group in solution.groups if not group.fitted]
@@ -208,7 +218,7 @@ def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Mo
 
     def error(marked: Model) -> float:
         parameters = make_parameters(marked, True, {}, pelvis=pelvis_markers(marked))
-        groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0)
+        groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0, weights=TIED_WEIGHTS)
         return rms([marker_errors(group) for group in solve(parameters, groups).groups])
 
     first, *others = rival_sets(model, recordings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -40,22 +41,37 @@ SET_MATCHED = "marker_set"
 """Code of the note on a marker set that was identified."""
 MIN_RIVAL_FRACTION = 0.9
 """Fraction of the labels of the set with the most of them that another set must have to be compared with it."""
-STANDING_SD = 0.1
-"""[rad] Standard deviation of a static trial from the model's neutral pose: 6 degrees."""
-MOTION_WEIGHT = 3.1
-"""Weight of all fitted frames of a motion together, in independent frames.
+
+
+class FrameWeights(NamedTuple):
+    """Weights of the frames of a fit.
+
+    Attributes:
+        motion: Weight of all fitted frames of a motion together, in independent frames.
+        static: Weight of the static trial.
+        standing_sd: Standard deviation of the static trial from the model's neutral pose [rad].
+    """
+
+    motion: float
+    static: float
+    standing_sd: float
+
+
+TIED_WEIGHTS = FrameWeights(3.1, 0.25, 0.1)
+"""Weights if landmarks determine the joint centers.
 
 Skin moves with the gait, by about 10 mm where `MARKER_SD` is 5 mm, and the same in every stride: 31 frames of a walk
-know as much as 2.5 to 12 independent ones.
+know as much as 2.5 to 12 independent ones. Markers of a static trial are off by 10 mm rather than 5, too; persons stand
+neutral within 6 degrees.
 """
+UNTIED_WEIGHTS = FrameWeights(np.inf, 1.0, 0.05)
+"""Weights if nothing but the motion and the given model determines them."""
 WALKING_SPREAD = 0.06
 """[rad] Standard deviation of hip adduction in walking, which limits what a walk says about the hips.
 
 The error that skin motion causes falls with the range of motion: frames of a functional trial weigh as much more as the
 square of its range over this one, up to all frames.
 """
-STATIC_WEIGHT = 0.25
-"""Weight of the static trial: one frame, whose markers are off by 10 mm rather than 5."""
 MAX_NEUTRAL_ANGLE = 0.6
 """[rad] Limbs with a larger angle in the static trial are not in their neutral pose: raised arms."""
 MAX_STATIC_DRIFT = 0.02
@@ -176,6 +192,7 @@ def choose_frames(
     frames: int,
     held_out: int,
     functional: Sequence[Recording] = (),
+    weights: FrameWeights = UNTIED_WEIGHTS,
 ) -> tuple[tuple[FrameGroup, ...], tuple[Note, ...]]:
     """Return frames spread evenly over the recordings, with poses of the given model; every other one is held out.
 
@@ -186,17 +203,15 @@ def choose_frames(
     notes: list[Note] = []
     for recording in recordings:
         own, test = _pose_frames(model, recording, -(-frames // len(recordings)), held_out // len(recordings))
-        groups.append(replace(own, weight=min(1.0, MOTION_WEIGHT / len(recordings) / len(own.q))))
+        groups.append(replace(own, weight=min(1.0, weights.motion / len(recordings) / len(own.q))))
         if len(test.q):
             groups.append(test)
     for recording in functional:
         own, _ = _pose_frames(model, recording, -(-2 * frames // len(functional)), 0)
-        weight = (
-            MOTION_WEIGHT / len(functional) / len(own.q) * max(1.0, _hip_spread(model, own.q) / WALKING_SPREAD) ** 2
-        )
-        groups.append(replace(own, weight=min(1.0, weight)))
+        more_range = max(1.0, _hip_spread(model, own.q) / WALKING_SPREAD) ** 2
+        groups.append(replace(own, weight=min(1.0, more_range * weights.motion / len(functional) / len(own.q))))
     if static is not None:
-        group, more = static_frame(model, static)
+        group, more = static_frame(model, static, weights)
         groups.append(group)
         notes += more
     return tuple(groups), tuple(notes)
@@ -276,7 +291,9 @@ def problem_of_all_markers(model: Model, recording: Recording) -> IkProblem:
     return replace(problem, markers=model.markers, points=points, target=target, weight=weight)
 
 
-def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note]]:
+def static_frame(
+    model: Model, static: Recording, weights: FrameWeights = UNTIED_WEIGHTS
+) -> tuple[FrameGroup, list[Note]]:
     """Return the static trial as one frame, with stiff springs on coordinates of limbs near neutral; and notes."""
     measured = static.data["marker_position"].values
     column = match_markers(model.markers, static.markers)
@@ -305,13 +322,13 @@ def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note
     neutral = _neutral_coordinates(model, q[0])
     stiff = np.array([neutral[model.coordinates[i].name] for i in free]) & (springs.stiffness > 0.0)
     # the weight of the frame is that of its markers, not of the pose
-    stiffness = np.where(stiff, POSE_STIFFNESS / STANDING_SD**2 / STATIC_WEIGHT, springs.stiffness)
+    stiffness = np.where(stiff, POSE_STIFFNESS / weights.standing_sd**2 / weights.static, springs.stiffness)
     others = [model.coordinates[i].name for i in free[~stiff & (springs.stiffness > 0.0)]]
     problem = replace(problem, rest_springs=springs._replace(stiffness=stiffness))
     text = f"The static trial {static.name!r} is assumed to be the neutral pose within "
-    text += f"{np.degrees(STANDING_SD):.0f} degrees"
+    text += f"{np.degrees(weights.standing_sd):.0f} degrees"
     text += f", except for {list_names(others)}." if others else "."
-    return FrameGroup(problem, q, weight=STATIC_WEIGHT), [Note(text, "inferred", code="static_pose")]
+    return FrameGroup(problem, q, weight=weights.static), [Note(text, "inferred", code="static_pose")]
 
 
 def _neutral_coordinates(model: Model, q: Array) -> dict[str, bool]:

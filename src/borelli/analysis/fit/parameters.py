@@ -26,15 +26,17 @@ from borelli.recording.recording import Recording
 
 MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""
-JOINT_SD = 0.040
-"""[m] of a joint center about that of a body of this height."""
+JOINT_SD, TIED_JOINT_SD = 0.020, 0.040
+"""[m] of a joint center about that of a body of this height; wider if landmarks determine the joints."""
 LONG_AXIS_JOINTS, LONG_AXIS_SD = ("knee", "ankle"), 0.010
 """[m] of knees and ankles before or behind the long axes of thigh and shank of `human`.
 
 These axes are through the joint centers by convention (Wu et al. 2002), which determines the zero of flexion.
 """
-OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
-"""[m] of a marker offset about that of the marker set, by kind of marker: clusters may be anywhere on a segment."""
+OFFSET_SD = 0.030
+"""[m] of a marker offset about that of the marker set."""
+TIED_OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
+"""[m] The same, by kind of marker, if landmarks act through ties: clusters may be anywhere on a segment."""
 SYMMETRY_SD = 0.003
 """[m] of the difference between left and right."""
 PELVIS_ROTATION_SD = 0.005
@@ -107,12 +109,12 @@ class FitParameters:
     def precision(self) -> Array:
         """(parameters, parameters) Hessian of the prior without kept lengths, in units of 1 / `MARKER_SD`^2."""
         n, joints = len(self.start), len(self.joints)
-        sd = np.full(n // 3, JOINT_SD)
+        sd = np.full(n // 3, TIED_JOINT_SD if self.ties else JOINT_SD)
         sd[joints:] = self.offset_sd
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         diagonal = np.repeat((MARKER_SD / sd) ** 2, 3)
         for i, joint in enumerate(self.joints):
-            if joint.name[:-2] in LONG_AXIS_JOINTS:
+            if self.ties and joint.name[:-2] in LONG_AXIS_JOINTS:
                 diagonal[3 * i] = (MARKER_SD / LONG_AXIS_SD) ** 2
         result = np.diag(diagonal)
         mirror = np.ones(3)
@@ -252,7 +254,9 @@ def make_parameters(
     return replace(
         plain, model=model, kept_lengths=lengths, kept_offsets=tuple(offsets), flat_feet=flat_feet, pelvis=pelvis,
         ties=ties,
-        offset_sd=tuple(OFFSET_SD.get(kind, OFFSET_SD["landmark"]) for kind in kinds),
+        offset_sd=tuple(
+            TIED_OFFSET_SD.get(kind, TIED_OFFSET_SD["landmark"]) if ties else OFFSET_SD for kind in kinds
+        ),
     )  # fmt: skip
 
 

@@ -37,6 +37,8 @@ MAX_SURE_DISTANCE = 0.04
 """[m] Distance between a point and its place beyond which its label is not sure."""
 MAX_SURE_SCORE = 0.042
 """[m] Mean distance of all points beyond which no label is sure."""
+MIN_EXTENT = 0.2
+"""[m] Points nearer to each other are not those of a body: a forearm with hand is longer."""
 MIN_MARGIN = 0.01
 """[m] A label is sure only if free places of other landmarks are farther by this than its own."""
 UNKNOWN_SET_MARGIN = 0.04
@@ -124,7 +126,7 @@ def label_points(points: Array, height: float = np.nan, without: tuple[str, ...]
     first = run_all_hypotheses(points, RUNS[0], prior, without)
     compared = tuple(first.scores)[:COMPARED_HYPOTHESES]
     runs = [first, *(run_hypotheses(points, settings, compared, prior, without) for settings in RUNS[1:])]
-    uncertainties = _uncertainties(runs)
+    uncertainties = (*_uncertainties(runs), *_extent_reasons(points))
     margins = [rival_margins(points, run) for run in runs]
     labels = tuple(_point_label(runs, margins, point, not uncertainties) for point in range(points.shape[1]))
     other = next(one for one in first.scores if one.part != first.hypothesis.part)
@@ -147,6 +149,15 @@ def _uncertainties(runs: Sequence[Run]) -> tuple[str, ...]:
     if parts[0] in ("right leg", "left leg"):
         reasons.append("one leg alone does not show its side")
     return tuple(reasons)
+
+
+def _extent_reasons(points: Array) -> list[str]:
+    """Return a reason if the points of all frames are too near to each other for a body."""
+    seen = points[visible(points).sum(axis=1) >= MIN_POINTS]
+    extent = float(np.nanmax(np.nanmax(seen, axis=1) - np.nanmin(seen, axis=1), initial=0.0))
+    if extent >= MIN_EXTENT:
+        return []
+    return [f"the points are within {1e3 * extent:.0f} mm of each other (at least {1e3 * MIN_EXTENT:.0f} expected)"]
 
 
 def _point_label(runs: Sequence[Run], margins: Sequence[Margins], point: int, sure: bool) -> PointLabel | None:
