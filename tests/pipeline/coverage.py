@@ -69,5 +69,8 @@ def judge(true, own, low, high, sd, where=None, factor=1.0):
 
 def _total(truth, energy, uncertainty, name):
     interval = uncertainty.summary[name]
-    one = [np.array([x]) for x in (truth.summary[name], energy.summary[name], *(interval[k] for k in ("low", "high", "sd")))]
+    one = [
+        np.array([x])
+        for x in (truth.summary[name], energy.summary[name], *(interval[k] for k in ("low", "high", "sd")))
+    ]
     return judge(*one)

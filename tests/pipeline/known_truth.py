@@ -39,8 +39,8 @@ NOISE = 0.0005
 """[m] White noise of markers along each axis."""
 SKIN = {"thigh": (0.008 / 0.43, np.radians(4.0) / 0.43), "upper_arm": (0.008 / 0.43, np.radians(4.0) / 0.43)}
 OTHER_SKIN = (0.004 / 0.38, np.radians(2.0) / 0.38)
-"""[m/rad], [rad/rad] Translation along and rotation about each axis by angle: those of a walk, 8 mm and 4 degrees on the
-thigh and half of it on the shank (Benoit et al. 2006), at its excursions of 0.43 and 0.38 rad.
+"""[m/rad], [rad/rad] Translation along and rotation about each axis by angle: those of a walk, 8 mm and 4 degrees on
+the thigh and half of it on the shank (Benoit et al. 2006), at its excursions of 0.43 and 0.38 rad.
 """
 SCALE_ERROR, SEGMENT_MASS_ERROR, CENTER_ERROR, INERTIA_ERROR = 0.01, 0.10, 0.02, 0.10
 """Relative; that of centers of mass by the size of the segment (Durkin and Dowling 2003, Rossi et al. 2013)."""
@@ -128,7 +128,7 @@ def _motion(model, task):
 
 
 def _brake_and_push(loads, center):
-    """Return loads whose forces point to the center of mass in double support, as those of people do (Maus et al. 2010).
+    """Return loads whose forces point to the center of mass in double support, as people's do (Maus et al. 2010).
 
     The leading foot brakes and the trailing one pushes with a pair of forces along the line between them, which changes
     neither the total force nor its moment.

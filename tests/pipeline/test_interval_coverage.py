@@ -1,4 +1,4 @@
-"""95 % intervals contain the truth: synthetic subjects of known errors, and force plates as truth of predicted forces."""
+"""95 % intervals contain the truth of synthetic subjects, and the plates those of predicted forces."""
 
 import numpy as np
 import pytest

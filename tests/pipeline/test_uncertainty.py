@@ -90,9 +90,7 @@ def test_filtered_coordinates_have_the_noise_that_the_filter_passes(block, noisy
 
 
 def test_uncertainty_is_proportional_to_noise(block):
-    once, twice = (
-        bo.propagate_uncertainty(block, 4, marker_noise=size, errors=NO_ERRORS) for size in (1e-5, 2e-5)
-    )
+    once, twice = (bo.propagate_uncertainty(block, 4, marker_noise=size, errors=NO_ERRORS) for size in (1e-5, 2e-5))
     for name in ("coordinate_value", "coordinate_velocity", "coordinate_acceleration", "torque", "residual_force"):
         first, second = (one.groups["torques"][f"{name}_sd"].values for one in (once, twice))
         # the difference is of second order in noise over arm, 1e-4; accelerations vanish near the ends
@@ -122,8 +120,9 @@ def test_every_error_widens_intervals():
     energy = bo.compute_energy(bo.inverse_dynamics(motion, forces="plates"))
     reached = {
         "skin_motion": "coordinate_value", "body_mass": "torque_gravity", "segment_mass": "torque_gravity",
-        "center_of_mass": "torque_gravity", "gyration_radius": "torque_inertial", "plate_position": "center_of_pressure",
-        "plate_gain": "ground_reaction_force", "center_of_pressure": "center_of_pressure",
+        "center_of_mass": "torque_gravity", "gyration_radius": "torque_inertial",
+        "plate_position": "center_of_pressure", "plate_gain": "ground_reaction_force",
+        "center_of_pressure": "center_of_pressure",
         "cutoff": "coordinate_acceleration",
     }  # fmt: skip
     for name, output in reached.items():

@@ -70,7 +70,6 @@ class Repeats:
         return replace(settings, cutoff=cutoff, plate_cutoff=plates)
 
 
-
 def error_notes(errors: ErrorSizes, torques: Torques) -> tuple[Note, ...]:
     """Return notes on the errors that are drawn, with size and source, and on those that are not."""
     included = []
@@ -84,15 +83,16 @@ def error_notes(errors: ErrorSizes, torques: Torques) -> tuple[Note, ...]:
     if errors.segment_mass:
         included.append((
             "mass_uncertainty",
-            f"body mass errs by {100 * errors.body_mass:g} %, segment masses by {100 * errors.segment_mass:g} %, centers "
-            f"of mass by {100 * errors.center_of_mass:g} % of segment length, radii of gyration by "
+            f"body mass errs by {100 * errors.body_mass:g} %, segment masses by {100 * errors.segment_mass:g} %, "
+            f"centers of mass by {100 * errors.center_of_mass:g} % of segment length, radii of gyration by "
             f"{100 * errors.gyration_radius:g} % (Durkin and Dowling 2003, Rossi et al. 2013)",
         ))  # fmt: skip
     if torques.on_plates and errors.plate_position:
         included.append((
             "plate_uncertainty",
-            f"plates are {1e3 * errors.plate_position:g} mm off, forces err by {100 * errors.plate_gain:g} %, centers of "
-            f"pressure have noise of {1e3 * errors.center_of_pressure:g} mm (Collins et al. 2009, Cappello et al. 2011)",
+            f"plates are {1e3 * errors.plate_position:g} mm off, forces err by {100 * errors.plate_gain:g} %, centers "
+            f"of pressure have noise of {1e3 * errors.center_of_pressure:g} mm (Collins et al. 2009, Cappello et al. "
+            "2011)",
         ))  # fmt: skip
     if errors.cutoff and torques.settings.get("filter") != "none":
         included.append((

@@ -34,7 +34,7 @@ from borelli.pipeline.repeats import Repeats, default_errors, error_notes
 from borelli.pipeline.resume import load_if_current
 from borelli.pipeline.stages import check_one_piece
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
-from borelli.recording.recording import Note, Recording
+from borelli.recording.recording import Note
 from borelli.reports.gait_curves import curve_dataset, gait_curves
 
 if TYPE_CHECKING:

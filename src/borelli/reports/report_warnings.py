@@ -143,8 +143,8 @@ def _prediction_warnings(energy: Energy) -> list[ReportWarning]:
         return []
     low, high = PREDICTED_VERTICAL_RMS
     text = (
-        f"Ground reaction forces are predicted from the motion: the vertical force of a foot is expected to err by {low} "
-        f"to {high} % of body weight (RMS over stance, walks in six laboratories), and leg moments accordingly. "
+        "Ground reaction forces are predicted from the motion: the vertical force of a foot is expected to err by "
+        f"{low} to {high} % of body weight (RMS over stance, walks in six laboratories), and leg moments accordingly. "
         "Residuals are small by construction and do not show this error."
     )
     return [ReportWarning(text, "warn", "Use force plates, or see the intervals of --monte-carlo.", "grf_predicted")]

@@ -52,7 +52,9 @@ def test_centers_of_mass_err_along_the_segment_by_its_length(model, bodies):
     )
     assert right[:, 2].std() == pytest.approx(0.02 * 0.246 * 1.75, rel=0.25)  # a rod of equal radius of gyration
     mean = np.array(model.bodies[names.index("shank_r")].center_of_mass)
-    assert (right - mean) * (1.0, -1.0, 1.0) == pytest.approx(left - model.bodies[names.index("shank_l")].center_of_mass)
+    assert (right - mean) * (1.0, -1.0, 1.0) == pytest.approx(
+        left - model.bodies[names.index("shank_l")].center_of_mass
+    )
 
 
 def test_body_mass_errs(model):

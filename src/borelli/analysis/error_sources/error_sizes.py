@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from borelli.errors import SettingsError
 
 ASSUMED_MASS_SD = 0.2
-"""Standard deviation of the mass of adults, relative to its mean, for a body mass that is assumed (NCD-RisC 2016)."""
+"""Relative standard deviation of a body mass that is assumed: that of adults (Fryar et al. 2016)."""
 MAX_ERROR_SIZE = 10.0
 
 
@@ -19,11 +19,12 @@ class ErrorSizes:
         skin_motion: Rigid motion of the skin of each segment, as a multiple of the published amplitudes (`SKIN_MOTION`:
             Benoit et al. 2006, Barre et al. 2017).
         body_mass: Body mass, relative: a scale, clothes and shoes.
-        segment_mass: Mass of each segment, relative, at the same total. Regressions miss segments of a subject by 5 to
-            15 % (Durkin and Dowling 2003, Rossi et al. 2013).
-        center_of_mass: Center of mass of each segment along each axis, relative to its length (de Leva 1996, Durkin and
-            Dowling 2003).
-        gyration_radius: Radius of gyration of each segment about each axis, relative (Durkin and Dowling 2003).
+        segment_mass: Mass of each segment, relative, at the same total. Regressions miss some segments of a subject by
+            more than 10 % (Rossi et al. 2013), and by up to 40 % (Durkin and Dowling 2003).
+        center_of_mass: Center of mass of each segment along each axis, relative to its length: as far as tables differ
+            (1 to 3 %: Winter 2009, de Leva 1996).
+        gyration_radius: Radius of gyration of each segment about each axis, relative: as far as tables differ (2 to
+            15 %: Winter 2009, de Leva 1996).
         plate_position: Position of each plate relative to the cameras, along each horizontal axis [m]: 2 to 3 mm for a
             calibrated plate (Cappello et al. 2011, Collins et al. 2009).
         plate_gain: Forces of each plate, relative (Collins et al. 2009, Cappello et al. 2011).

@@ -24,4 +24,6 @@ def draw_plate_errors(recording: Recording, sizes: ErrorSizes, random: np.random
     horizontal = np.array([1.0, 1.0, 0.0])
     offset = sizes.plate_position * horizontal * random.standard_normal((force.shape[1], 3))
     noise = sizes.center_of_pressure * horizontal * random.standard_normal(point.shape)
-    return assign_values(recording, dict(zip(names, (gain * force, point + offset + noise, gain * moment), strict=True)))
+    return assign_values(
+        recording, dict(zip(names, (gain * force, point + offset + noise, gain * moment), strict=True))
+    )

@@ -6,9 +6,10 @@ et al. 2012): three translations and three rotations, each
 
     s sum_j a_j (angle_j - mean angle_j),      a_j ~ N(0, 1)
 
-over the angles of the joints of the segment. The slope s is the published RMS size in a walk (`fit.skin_motion`) over the
-RMS excursion of these angles in a walk. For other segments it gives 11 mm/rad, that of the back between flexion and
-extension of the trunk (Zemp et al. 2014: 9 to 11 mm). A segment whose joints are at rest has no skin motion.
+over the angles of the joints of the segment. The slope s is the published RMS size in a walk (`fit.skin_motion`) over
+the RMS excursion of these angles in a walk. For segments other than thigh and upper arm it is 11 mm/rad, about that of
+the back between flexion and extension of the trunk (9 to 11 mm: Zemp et al. 2014). A segment whose joints are at rest
+has no skin motion.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from borelli.numerics.vectors import Array
 
 WALK_EXCURSION = {"thigh": 0.43, "upper_arm": 0.43}
 OTHER_WALK_EXCURSION = 0.38
-"""[rad] RMS excursion of the joint angles of a segment in a walk, by segment, and of others: hip and knee flexion, 14 and
-20 degrees, for the thigh; knee and ankle flexion, 20 and 8 degrees, for the shank (Winter 2009).
+"""[rad] RMS excursion of the joint angles of a segment in a walk, by segment, and of others: hip and knee flexion, 14
+and 20 degrees, for the thigh; knee and ankle flexion, 20 and 8 degrees, for the shank (Winter 2009).
 """
 
 
@@ -50,7 +51,9 @@ class SkinMotion:
                 local = skin_displacements(body, np.array([model.markers[i].position for i in own]))
                 slope = 1.0 / WALK_EXCURSION.get(body[:-2], OTHER_WALK_EXCURSION)
                 rotation = np.where(posed[:, None, None], rotation_matrix(orientation[:, index]), 0.0)
-                self._segments.append((np.array([columns[i] for i in own]), local, rotation, slope * excursion[:, angles]))
+                self._segments.append(
+                    (np.array([columns[i] for i in own]), local, rotation, slope * excursion[:, angles])
+                )
 
     def draw(self, random: np.random.Generator) -> Array:
         """Draw displacements (frames, markers, 3) [m] in the lab."""
