@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
+from borelli.analysis.dynamics.external_loads import plate_loads
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.error_sources.error_sizes import NO_ERRORS
+from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.model.people.human import human
+from borelli.pipeline.analysis_settings import AnalysisSettings
+from borelli.pipeline.stages import compute_torques
 from borelli.pipeline.uncertainty import propagate_uncertainty
+from borelli.recording.forces.assign_to_feet import assign_plates
+from borelli.recording.io import read_recording
 
+from ..analysis.ground.test_predict_grf_against_plates import LABS, compare, read_plates
+from ..shared_data import SHARED_DATA
 from .coverage import coverage
 from .known_truth import analyze_trial, make_trial
 
@@ -23,6 +34,28 @@ def test_intervals_of_one_subject_contain_the_truth():
     assert np.concatenate([found[name].inside for name in JUDGED]).mean() > 0.85  # of one subject
     alone = coverage(trial, propagate_uncertainty(energy, 3, errors=NO_ERRORS), energy)
     assert np.concatenate([alone[name].inside for name in JUDGED]).mean() < 0.4
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in LABS if name != "vicon_pig"])
+def test_intervals_of_predicted_forces_contain_those_of_plates(name):
+    """Walks of five laboratories, analyzed without their plates; in the sixth, plates and markers disagree (`LABS`)."""
+    lab = LABS[name]
+    recording = assign_plates(read_plates(lab.markers, lab.plates))
+    static = None if lab.static is None else read_recording(SHARED_DATA / lab.static)
+    fit = fit_model(human(lab.mass, lab.height), recording, static=static)
+    motion = inverse_kinematics(fit.model, recording)
+    energy = compute_energy(compute_torques(motion, AnalysisSettings(plates=False)))
+    found = propagate_uncertainty(energy, REPEATS, fit=fit).groups["torques"]
+    predicted, _, complete = compare(motion, recording)
+    time = found["time"].values
+    at = np.rint(np.interp(time, predicted["time"].values, np.arange(len(complete)))).astype(int)
+    force = plate_loads(motion.model, recording).at(time).force
+    low, high = (found[f"ground_reaction_force_{end}"].values for end in ("low", "high"))
+    inside = ((low <= force) & (force <= high))[complete[at, None] & (force[..., 2] > 20.0)]
+    print(f"{name}: plates inside in", np.round(100.0 * inside.mean(axis=0)), "% of frames (x, y, z)")
+    assert (inside.mean(axis=0) >= 0.85).all()
 
 
 @pytest.mark.slow

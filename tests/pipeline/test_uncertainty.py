@@ -193,7 +193,7 @@ def repeated(analyzed, tmp_path_factory):
         patch.setattr(pipeline, "predict_grf_for_comparison", lambda torques: None)
         with patch.context() as interrupted:
             interrupted.setattr(repeats_module, "run_stages", interrupt)
-            interrupted.setattr(pipeline, "fit_model", lambda *_, **__: analyzed.fit)
+            interrupted.setattr(pipeline, "fit_subject", lambda *_, **__: analyzed.fit)
             with pytest.raises(KeyboardInterrupt):
                 analyze([folder / "walk.nc"], folder / "out", settings)
         left = {path.name for path in (folder / "out").iterdir()}
