@@ -128,19 +128,20 @@ def _motion(model, task):
 
 
 def _brake_and_push(loads, center):
-    """Return loads whose forces point to the center of mass in double support, as people's do (Maus et al. 2010).
+    """Return loads whose forces, seen from the side, point to the center of mass in double support (Maus et al. 2010).
 
-    The leading foot brakes and the trailing one pushes with a pair of forces along the line between them, which changes
-    neither the total force nor its moment.
+    The leading foot brakes and the trailing one pushes with a pair of forward forces, and free moments that keep the
+    total wrench.
     """
-    force = loads.force.copy()
+    force, free = loads.force.copy(), loads.free_moment.copy()
     up = force[..., 2]
     both = (up > 1e-6).all(axis=1)
     line = np.where(both[:, None], loads.center[:, 0] - loads.center[:, 1], 0.0)
-    pair = (up.prod(axis=1) / np.maximum(up.sum(axis=1), 1e-6) / center[:, 2])[:, None] * line
-    force[:, 0] -= pair
-    force[:, 1] += pair
-    return loads._replace(force=force)
+    pair = up.prod(axis=1) / np.maximum(up.sum(axis=1), 1e-6) / center[:, 2] * line[:, 0]
+    force[:, 0, 0] -= pair
+    force[:, 1, 0] += pair
+    free[..., 2] -= 0.5 * (line[:, 1] * pair)[:, None] * both[:, None]
+    return loads._replace(force=force, free_moment=free)
 
 
 def _truth(model, fine, loads) -> Energy:

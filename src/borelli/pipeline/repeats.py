@@ -13,8 +13,9 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.error_sources.error_sizes import ASSUMED_MASS_SD, ErrorSizes
 from borelli.analysis.error_sources.force_plates import draw_plate_errors
 from borelli.analysis.error_sources.segment_inertia import draw_inertia
-from borelli.analysis.error_sources.soft_tissue import SkinMotion
+from borelli.analysis.error_sources.soft_tissue import WALK_EXCURSION, SkinMotion
 from borelli.analysis.fit.fit_model import Fit
+from borelli.analysis.fit.skin_motion import SKIN_MOTION
 from borelli.analysis.motion import Motion
 from borelli.model.model import Model
 from borelli.pipeline.stages import StageSettings, run_stages, settings_of_results
@@ -74,20 +75,21 @@ def error_notes(errors: ErrorSizes, torques: Torques) -> tuple[Note, ...]:
     """Return notes on the errors that are drawn, with size and source, and on those that are not."""
     included = []
     if errors.skin_motion:
+        slide, turn = (errors.skin_motion * size / WALK_EXCURSION["thigh"] for size in SKIN_MOTION["thigh"])
         included.append((
             "skin_motion_uncertainty",
-            f"skin moves on each segment with the angles of its joints, by {19 * errors.skin_motion:.0f} mm/rad and "
-            f"{9 * errors.skin_motion:.0f} degrees/rad on thighs and upper arms, half of it elsewhere (Benoit et al. "
+            f"skin moves on each segment with the angles of its joints, by {1e3 * slide:.0f} mm/rad and "
+            f"{np.degrees(turn):.0f} degrees/rad on thighs and upper arms, half of it elsewhere (Benoit et al. "
             "2006, Barre et al. 2017, Bonci et al. 2014)",
         ))  # fmt: skip
-    if errors.segment_mass:
+    if errors.body_mass or errors.segment_mass or errors.center_of_mass or errors.gyration_radius:
         included.append((
             "mass_uncertainty",
             f"body mass errs by {100 * errors.body_mass:g} %, segment masses by {100 * errors.segment_mass:g} %, "
             f"centers of mass by {100 * errors.center_of_mass:g} % of segment length, radii of gyration by "
             f"{100 * errors.gyration_radius:g} % (Durkin and Dowling 2003, Rossi et al. 2013)",
         ))  # fmt: skip
-    if torques.on_plates and errors.plate_position:
+    if torques.on_plates and (errors.plate_position or errors.plate_gain or errors.center_of_pressure):
         included.append((
             "plate_uncertainty",
             f"plates are {1e3 * errors.plate_position:g} mm off, forces err by {100 * errors.plate_gain:g} %, centers "
@@ -99,8 +101,8 @@ def error_notes(errors: ErrorSizes, torques: Torques) -> tuple[Note, ...]:
             "filter_uncertainty",
             f"the cutoff of the low-pass filter varies by a factor of up to {np.exp(errors.cutoff):.2g} (Winter 2009)",
         ))  # fmt: skip
-    missing = "the model's kinematic structure (such as joints with one axis), and times of foot strikes"
-    if torques.grf_source != "plates" and torques.grf_source != "none":
-        missing += ", and how two feet share the load beyond the effect of the errors above on predicted forces"
+    missing = "the kinematic structure of the model (such as joints with one axis) and the times of foot strikes"
+    if torques.grf_source not in ("plates", "none"):
+        missing += "; nor, for predicted forces, how two feet share the load other than by the errors above"
     notes = [Note(f"Uncertainty: {text}.", "stated", code=code) for code, text in included]
-    return (*notes, Note(f"Uncertainty: not included are {missing}.", "stated", code="not_included"))
+    return (*notes, Note(f"Uncertainty: Not included are {missing}.", "stated", code="not_included"))

@@ -4,12 +4,12 @@ Skin slides over a segment because the joints at its ends bend. Its displacement
 proximal and distal joint (Bonci et al. 2014), and all markers of the segment move mostly as one rigid piece (Andersen
 et al. 2012): three translations and three rotations, each
 
-    s sum_j a_j (angle_j - mean angle_j),      a_j ~ N(0, 1)
+    s sum_j a_j (angle_j - angle_j of the default pose),      a_j ~ N(0, 1)
 
-over the angles of the joints of the segment. The slope s is the published RMS size in a walk (`fit.skin_motion`) over
-the RMS excursion of these angles in a walk. For segments other than thigh and upper arm it is 11 mm/rad, about that of
-the back between flexion and extension of the trunk (9 to 11 mm: Zemp et al. 2014). A segment whose joints are at rest
-has no skin motion.
+over the angles of the joints of the segment: markers are put on, and calibrated, while the subject stands. The slope s
+is the published RMS size in a walk (`fit.skin_motion`) over the RMS excursion of these angles in a walk. For segments
+other than thigh and upper arm it is 11 mm/rad, about that of the back between flexion and extension of the trunk (9 to
+11 mm: Zemp et al. 2014). A segment whose joints are as in standing has no skin motion.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SkinMotion:
         posed = np.isfinite(q).all(axis=1)
         excursion = np.zeros_like(q)
         if posed.any():
-            excursion[posed] = q[posed] - q[posed].mean(axis=0)
+            excursion[posed] = q[posed] - [coordinate.default for coordinate in model.coordinates]
         self._shape = (len(posed), len(markers), 3)
         columns = match_markers(model.markers, markers)
         orientation = motion.data["body_orientation"].values
