@@ -14,6 +14,7 @@ from borelli.analysis.error_sources.error_sizes import ErrorSizes
 from borelli.model.inertia import MassProperties, mass_of_body
 from borelli.model.model import Body, Model
 from borelli.model.resize import scale_mass
+from borelli.model.transforms import vector
 
 SIDES = ("_r", "_l")
 ROD_LENGTH = np.sqrt(12.0)
@@ -54,7 +55,7 @@ def _change(body: Body, error: np.ndarray, sizes: ErrorSizes) -> Body:
         offset = offset * (1.0, -1.0, 1.0)
     factors = np.maximum(1.0 + sizes.gyration_radius * error[4:7], MIN_FACTOR)
     mass = now.mass * max(1.0 + sizes.segment_mass * error[0], MIN_FACTOR)
-    stretched = now.stretched(factors)
+    stretched = now.stretched(vector(factors))
     inertia = stretched.inertia * (mass / stretched.mass)
     mass, center, inertia = MassProperties(mass, now.center + offset, inertia).fields()
     return replace(body, mass=mass, center_of_mass=center, inertia=inertia)

@@ -36,7 +36,7 @@ class SkinMotion:
         """Prepare the displacements of the recording's markers, by name, that each motion of skin causes."""
         model = motion.model
         q = motion.coordinates
-        posed = np.isfinite(q).all(axis=1)
+        posed = np.asarray(np.isfinite(q).all(axis=1))
         excursion = np.zeros_like(q)
         if posed.any():
             excursion[posed] = q[posed] - [coordinate.default for coordinate in model.coordinates]
