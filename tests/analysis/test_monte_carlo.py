@@ -63,19 +63,53 @@ def test_model_uncertainty(recording):
     assert result.value["size"][0] == 1.0 and result.sd["size"][0] == pytest.approx(1.0, rel=0.02)
 
 
-def test_percentiles_are_those_of_the_repeats(recording):
+def test_interval_contains_95_of_100_repeats(recording):
+    """It is symmetric about the value; of 99 magnitudes the quantile is the 95th."""
     drawn = []
 
     def run(recording):
         drawn.append(recording.data["marker_position"].values[0, 0])
         return {"position": drawn[-1]}
 
-    result = monte_carlo(run, recording, 30, 1e-3)
-    low, high = np.percentile(drawn[1:], (2.5, 97.5), axis=0)
+    result = monte_carlo(run, recording, 99, 1e-3)
+    half = np.sort(np.abs(np.array(drawn[1:]) - drawn[0]), axis=0)[94]
     # differences are kept to seven digits
-    assert result.low["position"] == pytest.approx(low, abs=1e-9) and result.high["position"] == pytest.approx(
-        high, abs=1e-9
-    )
+    assert result.low["position"] == pytest.approx(drawn[0] - half, abs=1e-9)
+    assert result.high["position"] == pytest.approx(drawn[0] + half, abs=1e-9)
+
+
+def test_errors_that_only_raise_a_quantity_leave_its_truth_inside(recording):
+    """The RMS of noise: that of the recording is too large already, and the interval reaches as far below as above."""
+    noisy = recording.data["marker_position"] * 0.0 + 1e-3 * np.random.default_rng(1).normal(size=(20, 3, 3))
+    own = recording.with_data(recording.data.assign(marker_position=noisy))
+    result = monte_carlo(lambda r: {"rms": np.sqrt(np.nanmean(r.data["marker_position"].values ** 2))}, own, 40, 1e-3)
+    assert result.low["rms"] < result.value["rms"] < result.high["rms"] and result.low["rms"] >= 0.0
+
+
+def test_interval_of_a_quantity_that_is_never_negative_ends_at_zero(recording):
+    def run(recording):
+        size = np.abs(recording.data["marker_position"].values[0, 0, 0])
+        return {"raised": 1e-5 + 1e3 * size, "lowered": -1e-5 - 1e3 * size, "both": np.array(1e-5)}
+
+    flat = recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"] * 0.0))
+    result = monte_carlo(run, flat, 20, 1e-3)
+    assert result.low["raised"] == 0.0 and result.high["lowered"] == 0.0
+    assert result.high["raised"] > 0.1 and result.low["both"] == result.high["both"] == 1e-5
+
+
+def test_further_errors_reach_the_analysis(recording):
+    """The variation gets the recording with noise and the repeat's own generator."""
+
+    def vary(noisy, random):
+        return noisy, {"factor": 1.0 + 0.1 * random.normal()}
+
+    def run(recording, factor=1.0):
+        return {"height": recording.data["marker_position"].values[:, 0, 2], "factor": np.array(factor)}
+
+    one, four = (monte_carlo(run, recording, 200, 1e-3, vary=vary, workers=workers) for workers in (1, 4))
+    assert one.value["factor"] == 1.0 and one.sd["factor"] == pytest.approx(0.1, rel=0.15)
+    assert one.sd["height"].mean() == pytest.approx(1e-3, rel=0.05)
+    assert np.array_equal(one.sd["factor"], four.sd["factor"])
 
 
 def test_values_known_in_most_repeats_have_an_interval(recording):
@@ -91,7 +125,8 @@ def test_values_known_in_most_repeats_have_an_interval(recording):
     assert np.isfinite(result.sd["x"]).tolist() == [True, True, False, False]
     known = [i for i in range(40) if i % 4]
     assert result.sd["x"][1] == pytest.approx(np.std(known, ddof=1))
-    assert result.high["x"][1] == pytest.approx(np.percentile(known, 97.5))
+    # of 30 ordered values 1, 2, 3, 5..., the quantile is at position 0.95 (30 + 1)
+    assert result.high["x"][1] == pytest.approx(np.interp(0.95 * 31, np.arange(1, 31), known))
 
 
 def test_dimensions_and_units_are_kept(recording):

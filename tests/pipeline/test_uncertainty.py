@@ -9,6 +9,7 @@ import pytest
 import xarray
 
 import borelli as bo
+from borelli.analysis.error_sources.error_sizes import NO_ERRORS, ErrorSizes
 from borelli.commands.analyze import summary_table
 from borelli.errors import FileFormatError
 from borelli.export.gait_curves import gait_curves
@@ -17,10 +18,12 @@ from borelli.export.stage_files import open_stage_file
 from borelli.export.uncertainty_files import AnalysisUncertainty, load_uncertainty
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
+from borelli.pipeline import repeats as repeats_module
 from borelli.pipeline import uncertainty as uncertainty_module
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import analyze, stage_ends
-from borelli.recording.recording import Recording, make_dataset
+from borelli.recording.forces.assign_to_feet import assign_plates
+from borelli.recording.recording import Note, Recording, make_dataset
 
 NOISE = 1e-3
 ARM = 0.2
@@ -54,7 +57,7 @@ def block():
 
 @pytest.fixture(scope="module")
 def noisy(block):
-    return bo.propagate_uncertainty(block, REPEATS, marker_noise=NOISE)
+    return bo.propagate_uncertainty(block, REPEATS, marker_noise=NOISE, errors=NO_ERRORS)
 
 
 def test_noise_of_a_free_body_is_that_of_the_mean_of_its_markers(noisy):
@@ -89,20 +92,61 @@ def test_filtered_coordinates_have_the_noise_that_the_filter_passes(block, noisy
 
 
 def test_uncertainty_is_proportional_to_noise(block):
-    once, twice = (bo.propagate_uncertainty(block, 4, marker_noise=size) for size in (1e-5, 2e-5))
+    once, twice = (bo.propagate_uncertainty(block, 4, marker_noise=size, errors=NO_ERRORS) for size in (1e-5, 2e-5))
     for name in ("coordinate_value", "coordinate_velocity", "coordinate_acceleration", "torque", "residual_force"):
         first, second = (one.groups["torques"][f"{name}_sd"].values for one in (once, twice))
         # the difference is of second order in noise over arm, 1e-4; accelerations vanish near the ends
         assert second == pytest.approx(2.0 * first, rel=1e-3, abs=1e-3 * first.max())
 
 
-def test_no_noise_and_a_certain_model_leave_no_band(block):
-    found = bo.propagate_uncertainty(block, 2, marker_noise=0.0)
+@pytest.mark.parametrize("source", ["none", "plates", "predicted"])
+def test_repeats_without_errors_equal_the_value_exactly(block, source):
+    """The same chain computes value and repeats, with plates and without."""
+    if source != "none":
+        reach = bo.synthetic_recording("reach")
+        motion = bo.inverse_kinematics(reach.model, assign_plates(reach.recording))
+        block = bo.compute_energy(bo.inverse_dynamics(motion, forces=source))
+    found = bo.propagate_uncertainty(block, 2, marker_noise=0.0, errors=NO_ERRORS)
     for group, data in uncertainty_module.outputs(block).items():
         for name, values in data.items():
             known = np.isfinite(values.values)
             assert not found.groups[group][f"{name}_sd"].values[known].any()
-            assert np.array_equal(found.groups[group][f"{name}_low"].values[known], values.values[known])
+            for end in ("low", "high"):
+                assert np.array_equal(found.groups[group][f"{name}_{end}"].values[known], values.values[known])
+
+
+def test_every_error_widens_intervals():
+    """Each source of error alone has an effect on the quantity that it should reach, and the note states its size."""
+    reach = bo.synthetic_recording("reach", gaps=0.0)
+    recording = assign_plates(reach.recording)
+    short = recording.with_data(recording.data.isel(time=slice(60), analog_time=slice(237)))
+    energy = bo.compute_energy(bo.inverse_dynamics(bo.inverse_kinematics(reach.model, short), forces="plates"))
+    reached = {
+        "skin_motion": "coordinate_value", "body_mass": "torque_gravity", "segment_mass": "torque_gravity",
+        "center_of_mass": "torque_gravity", "gyration_radius": "torque_inertial",
+        "plate_position": "center_of_pressure", "plate_gain": "ground_reaction_force",
+        "center_of_pressure": "center_of_pressure",
+        "cutoff": "coordinate_acceleration",
+    }  # fmt: skip
+    for name, output in reached.items():
+        alone = replace(NO_ERRORS, **{name: getattr(ErrorSizes(), name)})
+        found = bo.propagate_uncertainty(energy, 2, marker_noise=0.0, errors=alone)
+        assert np.nanmax(found.groups["torques"][f"{output}_sd"].values) > 0.0, name
+    notes = {note.code: note.text for note in bo.propagate_uncertainty(energy, 2).notes}
+    for code, words in (
+        ("skin_motion_uncertainty", "19 mm/rad"), ("mass_uncertainty", "segment masses by 10 %"),
+        ("plate_uncertainty", "plates are 3 mm off"), ("filter_uncertainty", "factor of up to 1.5"),
+        ("not_included", "kinematic structure"), ("model_uncertainty", "treated as exact"),
+    ):  # fmt: skip
+        assert words in notes[code]
+
+
+def test_assumed_body_mass_is_uncertain_by_the_spread_of_adults():
+    note = Note("Body mass: assumed.", "problem", code="mass_assumed")
+    reach = bo.synthetic_recording("reach")
+    motion = bo.inverse_kinematics(reach.model, reach.recording)
+    assert repeats_module.default_errors(replace(motion, notes=(note,))).body_mass == 0.2
+    assert repeats_module.default_errors(motion) == ErrorSizes()
 
 
 def test_every_output_has_an_uncertainty_with_its_dimensions_and_units(analyzed):
@@ -131,7 +175,7 @@ def test_every_output_has_an_uncertainty_with_its_dimensions_and_units(analyzed)
 
 def test_uncertainty_of_angles_agrees_with_the_fit(analyzed):
     """Linear uncertainty of each angle's neutral position against inverse kinematics with drawn models."""
-    found = bo.propagate_uncertainty(analyzed.energy, 8, fit=analyzed.fit, marker_noise=0.0)
+    found = bo.propagate_uncertainty(analyzed.energy, 8, fit=analyzed.fit, marker_noise=0.0, errors=NO_ERRORS)
     sd = found.groups["torques"]["coordinate_value_sd"].mean("time")
     ratio = sd.values / analyzed.fit.data["zero_sd"].sel(coordinate=sd["coordinate"]).values
     assert np.median(ratio) == pytest.approx(1.0, abs=0.2)  # 8 draws give each of 54 to 27 %
@@ -153,7 +197,7 @@ def repeated(analyzed, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "predict_grf_for_comparison", lambda torques: None)
         with patch.context() as interrupted:
-            interrupted.setattr(uncertainty_module, "run_stages", interrupt)
+            interrupted.setattr(repeats_module, "run_stages", interrupt)
             interrupted.setattr(pipeline, "fit_subject", lambda *_, **__: analyzed.fit)
             with pytest.raises(KeyboardInterrupt):
                 analyze([folder / "walk.nc"], folder / "out", settings)

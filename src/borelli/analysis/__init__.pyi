@@ -1,6 +1,7 @@
 from borelli.analysis.dynamics.external_loads import Loads as Loads
 from borelli.analysis.dynamics.torques import Torques as Torques
 from borelli.analysis.energetics.energy import Energy as Energy
+from borelli.analysis.error_sources.error_sizes import ErrorSizes as ErrorSizes
 from borelli.analysis.fit.fit_model import Fit as Fit
 from borelli.analysis.live_tracking import LivePose as LivePose
 from borelli.analysis.monte_carlo import MonteCarloResult as MonteCarloResult

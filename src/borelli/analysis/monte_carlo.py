@@ -1,7 +1,13 @@
-"""Monte Carlo uncertainty: an analysis repeated on recordings with added marker noise.
+"""Monte Carlo uncertainty: an analysis repeated with marker noise, drawn models and other errors.
 
 The recording already has its own noise; noise of the same size is added to it. The results then differ by as much as if
 the measurement had been repeated, about the result of the recording itself, which is what is reported.
+
+The 95 % interval is symmetric about that result: 95 % of repeats differ from it by no more than half its width. A
+repeat differs from the result as the result differs from the truth, but to which side is unknown: errors raise some
+quantities, such as positive work, in repeats and in the result alike, and the truth then lies on the other side. The
+quantile of n magnitudes is at position 0.95 (n + 1), so that one more repeat would lie inside with a probability of
+95 %; for fewer than 19 repeats it is the largest, which is less.
 """
 
 from __future__ import annotations
@@ -9,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit.fit_model import Fit
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.memory import check_memory
@@ -31,11 +36,27 @@ Outputs = Mapping[str, Any]
 MIN_REPEATS = 2
 MAX_NOISE = 1.0
 """[m] Upper bound of marker noise."""
-PERCENTILES = (2.5, 97.5)
+CONFIDENCE = 0.95
+"""Probability of the interval."""
 MAX_FAILED_FRACTION = 0.5
 """Fraction of repeats that may fail."""
 MIN_KNOWN_FRACTION = 0.5
 """Fraction of repeats in which a value must be known for its interval: feet are loaded in some and not in others."""
+
+
+class ModelSource(Protocol):
+    """Models to draw from, such as a fit."""
+
+    @property
+    def model(self) -> Model:
+        """The reference."""
+
+    def draw(self, random: np.random.Generator) -> Model:
+        """Draw a model."""
+
+
+Variation = Callable[[Recording, np.random.Generator], tuple[Recording, Mapping[str, Any]]]
+"""Function that returns a recording with errors, and further keyword arguments of the analysis."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +66,8 @@ class MonteCarloResult:
     Attributes:
         value: Outputs for the recording itself.
         sd: Standard deviation of each output over the repeats.
-        low: Their 2.5th percentile.
-        high: Their 97.5th percentile.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
         repeats: Number of repeats that did not fail.
         notes: Problems.
     """
@@ -87,12 +108,13 @@ def monte_carlo(
     noise: float | Mapping[str, float] = 1e-3,
     seed: int = 0,
     *,
-    models: Fit | Sequence[Model] | None = None,
+    models: ModelSource | Sequence[Model] | None = None,
+    vary: Variation | None = None,
     value: Outputs | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> MonteCarloResult:
-    """Compute the uncertainty of every output of an analysis from marker noise and model uncertainty.
+    """Compute the uncertainty of every output of an analysis from marker noise, model uncertainty and other errors.
 
     Repeat i depends on the seed and i alone, and results are collected in order: the result is the same, to the bit,
     for any number of workers.
@@ -106,6 +128,8 @@ def monte_carlo(
         seed: Of the random numbers.
         models: A fit, from which models are drawn, its own model being the reference; or models to choose from, the
             first being the reference; None: the model is exact.
+        vary: Draws further errors: takes the recording with marker noise and a random number generator, and returns a
+            recording and further keyword arguments of `run`. None: none.
         value: Outputs for the recording itself, if already computed.
         workers: Number of repeats in parallel (in threads: the kernels release the interpreter lock).
         progress: Called with the number of finished repeats.
@@ -148,8 +172,12 @@ def monte_carlo(
             model = models[int(random.integers(len(models)))]
         elif models is not None:
             model = models.draw(random)
+        options: Mapping[str, Any] = {}
+        varied = recording.with_data(recording.data.assign(marker_position=noisy))
+        if vary is not None:
+            varied, options = vary(varied, random)
         try:
-            outputs = _call(run, recording.with_data(recording.data.assign(marker_position=noisy)), model)
+            outputs = _call(run, varied, model, options)
         except BorelliError:
             return None
         return _differences(outputs, reference)
@@ -173,11 +201,13 @@ def monte_carlo(
     return MonteCarloResult(reference, *_statistics(reference, good), len(good), tuple(notes))
 
 
-def _call(run: Callable[..., Outputs], recording: Recording, model: Model | None) -> Outputs:
-    return run(recording) if model is None else run(recording, model)
+def _call(
+    run: Callable[..., Outputs], recording: Recording, model: Model | None, options: Mapping[str, Any] | None = None
+) -> Outputs:
+    return run(*((recording,) if model is None else (recording, model)), **(options or {}))
 
 
-def _reference_model(models: Fit | Sequence[Model] | None) -> Model | None:
+def _reference_model(models: ModelSource | Sequence[Model] | None) -> Model | None:
     if models is None:
         return None
     return models[0] if isinstance(models, Sequence) else models.model
@@ -212,22 +242,24 @@ def _statistics(
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
     sd, low, high = {}, {}, {}
     for name, value in reference.items():
-        differences = np.sort(np.stack([repeat[name] for repeat in repeats]), axis=0)  # NaN comes last
+        differences = np.stack([repeat[name] for repeat in repeats])
         known = np.isfinite(differences).sum(axis=0)
         enough = (known >= MIN_REPEATS) & (known >= MIN_KNOWN_FRACTION * len(repeats))
         count = np.where(enough, known, MIN_REPEATS)
         mean = np.nansum(differences, axis=0, dtype=float) / count
         square = np.nansum((differences - mean) ** 2, axis=0, dtype=float) / (count - 1)
         sd[name] = np.where(enough, np.sqrt(square), np.nan)
-        low[name], high[name] = (
-            value + np.where(enough, _percentile(differences, count, percent), np.nan) for percent in PERCENTILES
-        )
+        half = np.where(enough, _quantile(np.sort(np.abs(differences), axis=0), count), np.nan)  # NaN comes last
+        # a quantity that is never negative, or never positive, has no interval beyond zero
+        lowest, highest = value + np.fmin.reduce(differences), value + np.fmax.reduce(differences)
+        low[name] = np.where((lowest >= 0.0) & (value >= 0.0), np.maximum(value - half, 0.0), value - half)
+        high[name] = np.where((highest <= 0.0) & (value <= 0.0), np.minimum(value + half, 0.0), value + half)
     return sd, low, high
 
 
-def _percentile(ordered: Array32, known: NDArray[np.int_], percent: float) -> Array:
-    """Return a percentile of the first `known` of ordered values along the first axis, interpolated linearly."""
-    position = percent / 100.0 * (known - 1)
+def _quantile(ordered: Array32, known: NDArray[np.int_]) -> Array:
+    """Return the quantile of the first `known` of ordered magnitudes along the first axis, interpolated linearly."""
+    position = np.minimum(CONFIDENCE * (known + 1) - 1.0, known - 1.0)
     first = np.floor(position).astype(int)
     below, above = (
         np.take_along_axis(ordered, np.minimum(at, known - 1)[None], axis=0)[0].astype(float)

@@ -57,7 +57,7 @@ def analyze(
     monte_carlo: Annotated[
         int,
         option(
-            "Run N Monte Carlo repeats with marker noise; report a 95 % interval for every output.",
+            "Run N Monte Carlo repeats with errors of published size; report a 95 % interval for every output.",
             "N",
             "--monte-carlo",
         ),

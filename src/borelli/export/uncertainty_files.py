@@ -40,8 +40,8 @@ class AnalysisUncertainty:
     """Uncertainty of every output of an analysis, from Monte Carlo repeats.
 
     Attributes:
-        groups: By group, the variables of the results as `_sd` (standard deviation), `_low` (2.5th percentile) and
-            `_high` (97.5th percentile), with their dimensions and units.
+        groups: By group, the variables of the results as `_sd` (standard deviation), `_low` and `_high` (ends of the
+            95 % interval), with their dimensions and units.
         repeats: Number of repeats.
         marker_noise: Standard deviation of the noise added to each marker along each axis [m].
         noise_stated: True if the noise was specified, False if it was estimated from the recording.

@@ -1,4 +1,8 @@
-"""Monte Carlo uncertainty of a complete analysis: its stages repeated with marker noise and with models of the fit."""
+"""Monte Carlo uncertainty of a complete analysis: its stages repeated with all errors whose sizes are known.
+
+These are marker noise, models of the fit, and `analysis.error_sources`: skin motion, masses, plates, the filter, and
+what plates show of predicted ground reaction forces.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
+from borelli.analysis.error_sources.error_sizes import ErrorSizes
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.monte_carlo import MAX_NOISE, MonteCarloResult, check_repeats, monte_carlo
-from borelli.analysis.residual_reduction.reduce import unreduced_model
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
 from borelli.export.gait_curves import curve_dataset, gait_curves
@@ -27,12 +31,12 @@ from borelli.export.uncertainty_files import (
     summary_values,
     write_uncertainty,
 )
-from borelli.model.model import Model
 from borelli.numerics.vectors import Array
+from borelli.pipeline.repeats import Repeats, default_errors, error_notes
 from borelli.pipeline.resume import load_if_current
-from borelli.pipeline.stages import check_one_piece, run_stages, settings_of_results
+from borelli.pipeline.stages import check_one_piece
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
-from borelli.recording.recording import Note, Recording
+from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -96,18 +100,20 @@ def propagate_uncertainty(
     *,
     fit: Fit | None = None,
     marker_noise: float | None = None,
+    errors: ErrorSizes | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> AnalysisUncertainty:
-    """Compute the uncertainty of every output of an analysis by repeating it with the same settings.
+    """Compute the uncertainty of every output of an analysis by repeating it with errors of known size.
 
-    Foot strikes and plate forces stay those of the recording.
+    Foot strikes stay those of the recording.
 
     Args:
         energy: Results of the analysis.
         repeats: Number of Monte Carlo repeats.
         fit: Fit of the model, from which models are drawn; None: the model is treated as exact.
         marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated for each marker.
+        errors: Sizes of the other errors; None: as published.
         workers: Number of repeats that run in parallel.
         progress: Callback with the number of finished repeats.
 
@@ -132,13 +138,9 @@ def propagate_uncertainty(
             "with `inverse_kinematics`."
         )
     recording = with_gait_events(motion.recording)
-    settings = settings_of_results(energy)
-
-    original = unreduced_model(motion.model, torques.settings)
-
-    def repeat(noisy: Recording, model: Model = original) -> Mapping[str, Array]:
-        return _flatten(outputs(run_stages(noisy, model, settings)))
-
+    if errors is None:
+        errors = default_errors(motion)
+    repeat = Repeats(energy, recording, errors, fit)
     reference = outputs(energy)
     estimated = marker_noise is None
     if marker_noise is None:
@@ -146,18 +148,17 @@ def propagate_uncertainty(
     else:
         noise = dict.fromkeys(recording.markers, float(marker_noise))
     result = monte_carlo(
-        repeat, recording, repeats, noise, SEED, models=fit, value=_flatten(reference), workers=workers,
-        progress=progress,
+        lambda *parts, **options: _flatten(outputs(repeat.run(*parts, **options))), recording, repeats, noise, SEED,
+        models=repeat, vary=repeat.vary, value=_flatten(reference), workers=workers, progress=progress,
     )  # fmt: skip
     groups = {}
     for group, data in reference.items():
         value, sd, low, high = (_select(part, group) for part in (result.value, result.sd, result.low, result.high))
         groups[group] = MonteCarloResult(value, sd, low, high, result.repeats).to_dataset(data)
-    notes = [_noise_note(noise, estimated), _model_note(fit is not None), *result.notes]
-    if torques.on_plates:
-        text = "Uncertainty: plate forces are treated as exact; their noise is not included."
-        notes.append(Note(text, "stated", code="plate_uncertainty"))
-    return AnalysisUncertainty(groups, result.repeats, noise, not estimated, fit is not None, SEED, tuple(notes))
+    notes = (
+        _noise_note(noise, estimated), _model_note(fit is not None), *error_notes(errors, torques), *result.notes
+    )  # fmt: skip
+    return AnalysisUncertainty(groups, result.repeats, noise, not estimated, fit is not None, SEED, notes)
 
 
 def outputs(energy: Energy) -> dict[str, Dataset]:
@@ -196,12 +197,15 @@ def _noise_note(noise: Mapping[str, float], estimated: bool) -> Note:
     text = (
         f"Uncertainty: marker noise along each axis has a median of {np.median(millimeters):.2g} mm "
         f"({millimeters.min():.2g} to {millimeters.max():.2g} mm), estimated from frame-to-frame changes. Noise that "
-        "earlier filtering removed and soft-tissue artifact are not included."
+        "earlier filtering removed is not included."
     )
     return Note(text, "inferred", "--marker-noise", code="marker_noise")
 
 
 def _model_note(drawn: bool) -> Note:
-    own = "each repeat uses its own model, drawn from the distribution of the fit."
-    exact = "the model is treated as exact; model uncertainty is not included."
+    own = (
+        "each repeat uses its own joint centers and marker offsets, drawn from the distribution of the fit (landmarks, "
+        "regressions of the hips, skin motion)."
+    )
+    exact = "joint centers and marker offsets are treated as exact; their uncertainty is not included."
     return Note(f"Uncertainty: {own if drawn else exact}", "stated", code="model_uncertainty")

@@ -178,11 +178,11 @@ def uncertainty_section(energy: Energy, uncertainty: AnalysisUncertainty) -> str
     models = "a model drawn from the fit" if uncertainty.models_drawn else "the same model"
     return (
         f'<p class="lead">The analysis was repeated {uncertainty.repeats} times with marker noise of '
-        f"{uncertainty.noise_mm:.2g} mm{'' if uncertainty.noise_stated else ' (median)'} and {models}. Shading shows "
-        "the 95 % interval of the repeats. A value can lie outside its interval: repeats add noise to data that "
-        "already contain noise, which biases quantities such as positive work.</p>"
+        f"{uncertainty.noise_mm:.2g} mm{'' if uncertainty.noise_stated else ' (median)'}, {models}, and the errors "
+        "listed below. Shading shows the 95 % interval: 95 % of the repeats differ from the value by no more than half "
+        "its width.</p>"
         f'<ul class="notes">{note_items(uncertainty.notes)}</ul>'
-        + table(("Quantity", "Value", "SD", "2.5 %", "97.5 %"), rows)
+        + table(("Quantity", "Value", "SD", "95 % from", "to"), rows)
     )
 
 

@@ -28,6 +28,10 @@ MAX_JOINT_TORQUE = 5.6
 Twice the largest mean voluntary maximum: knee extension of young men, 0.163 times weight and height (Anderson et al.
 2007), at a height of 1.75 m. The factor allows for eccentric action and for athletes.
 """
+PREDICTED_VERTICAL_RMS = (4, 10)
+"""RMS error of the predicted vertical force of a foot over stance [% of body weight], least and largest of the walks in
+six laboratories whose plates it was compared with.
+"""
 
 
 class ReportWarning(NamedTuple):
@@ -84,6 +88,7 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
 def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
     """Return the warnings of an analysis, the most severe first."""
     warnings = [*_marker_warnings(energy), *_residual_warnings(energy), *_torque_warnings(energy)]
+    warnings += _prediction_warnings(energy)
     if energy.balance_error > MAX_BALANCE_ERROR:
         text = (
             f"The energy balance error is {energy.balance_error:.2f} % of positive work; the limit is "
@@ -156,6 +161,19 @@ def _torque_warnings(energy: Energy) -> list[ReportWarning]:
         f"maximum of young men is {MAX_JOINT_TORQUE:g} N m/kg (Anderson et al. 2007)."
     )
     return [ReportWarning(text, "warn", "Check the ground reaction forces and the filter.", "joint_torque")]
+
+
+def _prediction_warnings(energy: Energy) -> list[ReportWarning]:
+    """Return a warning on the expected error of predicted forces, of which small residuals show nothing."""
+    if energy.torques.grf_source != "predicted":
+        return []
+    low, high = PREDICTED_VERTICAL_RMS
+    text = (
+        "Ground reaction forces are predicted from the motion: the vertical force of a foot is expected to err by "
+        f"{low} to {high} % of body weight (RMS over stance, walks in six laboratories), and leg moments accordingly. "
+        "Residuals are small by construction and do not show this error."
+    )
+    return [ReportWarning(text, "warn", "Use force plates, or see the intervals of --monte-carlo.", "grf_predicted")]
 
 
 def _residual_warnings(energy: Energy) -> list[ReportWarning]:

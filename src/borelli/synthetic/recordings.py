@@ -90,7 +90,7 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
     points = marker_positions(model, q)
     points = points + random.normal(0.0, noise, points.shape)
     points[_gaps(points.shape[:2], gaps, random)] = np.nan
-    variables = {"marker_position": points, **_plates(loads)}
+    variables = {"marker_position": points, **plate_variables(loads)}
     labels = {
         "marker": [marker.name for marker in markers],
         "plate": [f"plate {i + 1}" for i in range(variables["plate_force"].shape[1])],
@@ -156,7 +156,7 @@ def _on_both_feet(model: Model, coordinates: Array, time: Array, *, seated: bool
     return _Task(q, distribute_load(force, moment, fraction, under), seat)
 
 
-def _plates(loads: Loads) -> dict[str, Array]:
+def plate_variables(loads: Loads) -> dict[str, Array]:
     """Return one plate for each step: (samples, plates, 3), and corners."""
     steps = []
     for foot in range(2):

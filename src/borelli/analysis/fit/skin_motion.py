@@ -74,16 +74,21 @@ def _skin_modes(parameters: FitParameters, group: FrameGroup, slope: Array, rota
     result = []
     for body in dict.fromkeys(marker.body for marker in markers if marker.body in index):
         own = [m for m, marker in enumerate(markers) if marker.body == body]
-        slide, turn = SKIN_MOTION.get(body[:-2], OTHER_SKIN_MOTION)
-        at = np.array([markers[m].position for m in own])
-        # displacement of each marker by each component, in the axes of the body
-        lever = np.cross(np.eye(3)[:, None], (at - at.mean(axis=0))[None])
-        local = np.concatenate([slide * np.broadcast_to(np.eye(3)[:, None], (3, len(own), 3)), turn * lever])
-        local = local / np.sqrt(len(patterns))
+        local = skin_displacements(body, np.array([markers[m].position for m in own])) / np.sqrt(len(patterns))
         world = np.einsum("fik,cmk->fcmi", rotation[:, index[body]], local)
         for pattern in patterns:
             result.append(np.einsum("f,fmip,fcmi->pc", pattern, slope[:, own], world, optimize=True))
     return np.concatenate(result, axis=1)
+
+
+def skin_displacements(body: str, position: Array) -> Array:
+    """Return the displacements (6, markers, 3) [m] of a body's markers by each rigid motion of its skin, of RMS size.
+
+    These are three translations, then three rotations about the middle of the markers, in the axes of the body.
+    """
+    slide, turn = SKIN_MOTION.get(body[:-2], OTHER_SKIN_MOTION)
+    lever = np.cross(np.eye(3)[:, None], (position - position.mean(axis=0))[None])
+    return np.concatenate([slide * np.broadcast_to(np.eye(3)[:, None], lever.shape), turn * lever])
 
 
 def _patterns(group: FrameGroup) -> Array:
