@@ -87,13 +87,17 @@ def test_landmarks_have_the_correct_relative_positions() -> None:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_markers_are_on_or_just_outside_the_skin(name: str) -> None:
-    """Only the wands of Helen Hayes are away from the skin."""
+    """Only the wands of Helen Hayes are away from the skin.
+
+    The box of the pelvis is centered at the hips; the posterior spines are 30 mm behind it (Harrington et al. 2007).
+    """
     model = human(markers=name)
     for marker in model.markers:
         middle, half = extent(model.body(marker.body))
         beyond = np.max(np.abs(np.array(marker.position) - middle) - half)
         wand = name == "helen_hayes" and marker.name[1:] in ("THI", "TIB")
-        assert beyond < (0.12 if wand else 0.015), marker.name
+        behind = marker.body == "pelvis" and marker.position[0] < -half[0]
+        assert beyond < (0.12 if wand else 0.032 if behind else 0.015), marker.name
 
 
 def test_marker_set_from_a_file(tmp_path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.energetics.energy import compute_energy
+from borelli.analysis.error_sources.error_sizes import NO_ERRORS
 from borelli.analysis.residual_reduction.reduce import unreduced_model
 from borelli.analysis.strides import with_gait_events
 from borelli.pipeline.analysis_settings import AnalysisSettings
@@ -74,7 +75,7 @@ def test_repeat_without_noise_equals_the_analysis(short, plates, ik_method, id_m
 @pytest.mark.parametrize("plates", [True, False])
 def test_uncertainty_without_noise_is_zero(short, plates):
     energy = analyze_trial(*short, AnalysisSettings(plates=plates))
-    found = propagate_uncertainty(energy, 2, marker_noise=0.0)
+    found = propagate_uncertainty(energy, 2, marker_noise=0.0, errors=NO_ERRORS)
     for group, data in outputs(energy).items():
         for name, values in data.items():
             known = np.isfinite(values.values)

@@ -72,7 +72,8 @@ def test_unknown_mass_is_estimated_from_the_plates(walk, tmp_path):
     assert found.fit.draw(np.random.default_rng(0)).mass == pytest.approx(found.summary["mass_kg"])
     again = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings(monte_carlo=2))[0]
     weight = again.uncertainty.groups["torques"]["torque_gravity_high"].sel(coordinate="root_z").values
-    assert again.reused_stages[0] == "fit" and weight == pytest.approx(9.81 * found.summary["mass_kg"], rel=1e-4)
+    # the interval of two repeats with an error of body mass of 1 %
+    assert again.reused_stages[0] == "fit" and weight == pytest.approx(9.81 * found.summary["mass_kg"], rel=0.05)
 
 
 def test_joint_centers_replace_missing_markers():

@@ -19,6 +19,7 @@ from borelli.errors import BorelliError, SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
 from borelli.model.people.human import human
 from borelli.model.resize import resize_body
+from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording, make_dataset
 from borelli.synthetic.recordings import synthetic_recording
 
@@ -30,15 +31,21 @@ STRETCH = {"thigh": 1.02, "shank": 0.98, "upper_arm": 0.98, "forearm": 1.0}
 
 @cache
 def subject():
-    """Return a body of other proportions than the tables', with markers up to 20 mm from the set's offsets."""
+    """Return a body of other proportions than the tables', with markers up to 20 mm from the set's offsets.
+
+    Landmarks are within 8 mm: the fit relies on them to 6 to 10 mm.
+    """
     model = human(80.0, 1.8, markers="cmu41")
     for bone, factor in STRETCH.items():
         for side in "rl":
             model = resize_body(model, f"{bone}_{side}", (1.0, 1.0, factor))
     rng = np.random.default_rng(3)
+    kinds = [one.kind for one in interpret_labels([marker.name for marker in model.markers]).readings]
     moved = [
-        replace(marker, position=tuple(np.array(marker.position) + rng.uniform(-0.02, 0.02, 3)))
-        for marker in model.markers
+        replace(
+            m, position=tuple(np.array(m.position) + (0.4 if k == "landmark" else 1.0) * rng.uniform(-0.02, 0.02, 3))
+        )
+        for m, k in zip(model.markers, kinds, strict=True)
     ]
     return with_default_frames(replace(model, markers=tuple(moved)))
 
@@ -99,12 +106,12 @@ def true_length(name):
 
 @pytest.mark.parametrize("scale", [0.95, 1.0, 1.05])
 def test_long_bones_are_recovered_within_their_uncertainty(scale):
-    """Landmarks are up to 20 mm off their places, which the fit relies on to 6 to 10 mm."""
+    """The limit is what landmarks up to 8 mm off and a start 5 % too short or too long leave."""
     fit = fit_model(human(80.0, 1.8 * scale), walk())
     for name in LONG_BONES:
         error = abs(fit.lengths[name] - true_length(name))
         sd = float(fit.data["length_sd"].sel(segment=name))
-        assert error < 2.0 * sd < 0.05, name
+        assert error < 2.0 * sd < 0.06, name
         assert error < 0.015, name
 
 
@@ -136,13 +143,12 @@ def test_mass_and_height_are_kept_and_bodies_are_resized():
 
 
 def test_symmetry_can_be_switched_off():
+    """It concerns joints without landmarks: each side of the others has its own."""
     lengths = fitted().lengths
-    for bone in STRETCH:
-        assert abs(lengths[f"{bone}_r"] - lengths[f"{bone}_l"]) < 0.003
+    names = ("collar_r", "collar_l")
+    assert abs(lengths[names[0]] - lengths[names[1]]) < 0.003
     free = fit_model(human(80.0, 1.8), walk(), symmetric=False).lengths
-    assert max(abs(free[f"{b}_r"] - free[f"{b}_l"]) for b in STRETCH) > max(
-        abs(lengths[f"{b}_r"] - lengths[f"{b}_l"]) for b in STRETCH
-    )
+    assert abs(free[names[0]] - free[names[1]]) > abs(lengths[names[0]] - lengths[names[1]])
 
 
 def transformed(recording, rotation, offset, names=None):

@@ -137,7 +137,7 @@ def fit_model(
         recordings: One trial or several of the same subject with the same markers.
         static: Static calibration trial: the subject stands still. It determines the zero of the angles.
         functional: Functional trials, in which the hips move far in several directions: they determine the hip centers.
-        symmetric: Whether left and right are alike to within 3 mm.
+        symmetric: Whether left and right are alike to within 3 mm, where no landmarks determine each side.
         keep: Known values: lengths [m] by segment, marker offsets [m] on their bodies by marker.
         hip_regression: Regression of hip centers from the iliac spines: "harrington" or "bell".
         knee_width: Width of the knee between its epicondyles [m]. Default: from the recordings, else from height.
