@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands import options
-from borelli.commands.console import note_lines, out, print_json, print_marked, progress_bar, show_title
+from borelli.commands.console import compile_once, note_lines, out, print_json, print_marked, progress_bar, show_title
 from borelli.commands.options import ID_HELP, IK_HELP, option, output
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def analyze(
     Results are joint angles, torques, ground reaction forces and energy. Stages that an earlier run computed in the
     same folder with the same settings are reused.
     """
-    from borelli.commands.compile_notice import compile_once
     from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.analyze import analyze as run_analysis
     from borelli.pipeline.uncertainty import check_uncertainty_settings

@@ -10,6 +10,7 @@ import typer
 
 from borelli.commands import options
 from borelli.commands.console import (
+    compile_once,
     err,
     finite,
     note_lines,
@@ -88,7 +89,6 @@ def animate(
 
     The character reacts to perturbations and recovers.
     """
-    from borelli.commands.compile_notice import compile_once
     from borelli.commands.load_motion import load_motion
     from borelli.control.animate import TrackingSettings
     from borelli.control.animate import animate as run_animation

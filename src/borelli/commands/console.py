@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -51,7 +60,6 @@ def _similar_file(path: str) -> str:
     from difflib import get_close_matches
     from itertools import islice
     from os import scandir
-    from pathlib import Path
 
     try:
         with scandir(Path(path).parent) as entries:
@@ -141,3 +149,27 @@ def progress_bar(task: str, *, hidden: bool = False) -> Iterator[Any]:
     with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
         task_id = progress.add_task(task, total=1.0)
         yield lambda done, text=None: progress.update(task_id, completed=done, description=text or task)
+
+
+def compile_once(*files: Path | None, control: bool = False) -> None:
+    """Compile the kernels that are not in the cache, with those of control if requested.
+
+    Raises:
+        MissingFileError: An input file of the command is missing, checked before the wait.
+    """
+    from borelli.kernels.compile_cache import compile_kernels, missing_tasks
+
+    for file in files:
+        if file is not None and not file.exists():
+            raise MissingFileError(file)
+    tasks = missing_tasks(control=control)
+    if not tasks:
+        return
+    notice = "compiling kernels (first use only, a minute or two)"
+    if not err.is_terminal:
+        err.print(notice, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(notice, total=None)
+        seconds = compile_kernels(lambda name, _: progress.update(task, description=f"{notice}: {name}"), tasks)
+    err.print(f"compiled kernels in {seconds:.0f} s and stored them in the cache", highlight=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import err, out, print_line
+from borelli.commands.console import compile_once, err, out, print_line
 from borelli.commands.options import ForceFolder, option
 
 
@@ -21,7 +21,6 @@ def demo(
     Analyzes synthetic recordings and simulates scenes; writes reports, images and a table of computed and expected
     values.
     """
-    from borelli.commands.compile_notice import compile_once
     from borelli.demo import run_demo
 
     compile_once()

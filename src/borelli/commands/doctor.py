@@ -12,7 +12,7 @@ from rich.table import Table
 
 from borelli import __version__
 from borelli.commands import options
-from borelli.commands.console import COLORS, err, out, print_json, print_marked, print_pairs, show_title
+from borelli.commands.console import COLORS, compile_once, err, out, print_json, print_marked, print_pairs, show_title
 from borelli.commands.options import given_options, option, read_with
 from borelli.errors import SettingsError
 
@@ -59,7 +59,6 @@ def doctor(
 
 def _check_file(file: Path, model_file: Path | None, reading: dict[str, Any], json: bool) -> bool:
     """Print the issues of a file; return whether there is no error."""
-    from borelli.commands.compile_notice import compile_once
     from borelli.commands.detect_file import detect_kind, open_file
     from borelli.commands.label_issues import label_issues
     from borelli.model.io import read_model

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import err, out, print_json, print_line
+from borelli.commands.console import compile_once, err, out, print_json, print_line
 from borelli.commands.options import ForceFolder, Json, option, output
 from borelli.errors import BorelliError
 
@@ -37,7 +37,6 @@ def experiment(
 
     Results are printed next to the published values.
     """
-    from borelli.commands.compile_notice import compile_once
     from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
     if name is None:

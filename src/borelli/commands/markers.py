@@ -12,7 +12,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands import options
-from borelli.commands.console import err, note_lines, out, print_json, print_line, print_marked, show_title
+from borelli.commands.console import (
+    compile_once,
+    err,
+    note_lines,
+    out,
+    print_json,
+    print_line,
+    print_marked,
+    show_title,
+)
 from borelli.commands.options import check_target, option, read_with
 from borelli.errors import list_names
 
@@ -60,7 +69,6 @@ def markers(
     `*12` are read from the positions of their markers.
     """
     from borelli.analysis.labeling.recording_labels import find_label_problems, read_by_geometry
-    from borelli.commands.compile_notice import compile_once
     from borelli.recording.joint_center_markers import use_joint_centers_as_markers
     from borelli.recording.labels.interpret import interpret_labels
     from borelli.recording.marker_map import write_marker_map

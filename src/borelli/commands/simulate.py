@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import out, print_json, print_values, progress_bar
+from borelli.commands.console import compile_once, out, print_json, print_values, progress_bar
 from borelli.commands.options import Force, Json, check_target, option
 from borelli.errors import SettingsError
 
@@ -96,7 +96,6 @@ def _check_outputs(paths: Sequence[Path | None], frames: Path | None, scene: str
 
 def _run(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
     """Return the result and its run time [s] without the loading of kernels."""
-    from borelli.commands.compile_notice import compile_once
     from borelli.scenes.scene import run_scene
     from borelli.scenes.scene_files import with_changes
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from borelli.commands import options
-from borelli.commands.console import err, note_lines, print_json, print_marked, print_pairs, show_title
+from borelli.commands.console import compile_once, err, note_lines, print_json, print_marked, print_pairs, show_title
 from borelli.commands.options import ID_HELP, IK_HELP, check_target, option, output
 from borelli.errors import BorelliError, SettingsError
 
@@ -51,7 +51,6 @@ def fit(
     Segment lengths, joint centers and marker offsets are estimated.
     """
     check_target(target, (*recordings, model, static, *(functional or ()), skeleton, markers), force=force)
-    from borelli.commands.compile_notice import compile_once
     from borelli.model.io import write_model
     from borelli.pipeline.analysis_settings import (
         AnalysisSettings,
@@ -110,7 +109,6 @@ def ik(
 ) -> None:
     """Run inverse kinematics on a recording and write the motion."""
     _check_stage_file(target, (model, recording, forces, skeleton, markers, ik_setup), force)
-    from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import write_stage
     from borelli.model.io import read_model
     from borelli.pipeline.analysis_settings import AnalysisSettings, read_trial
@@ -160,7 +158,6 @@ def id(
     """
     _check_stage_file(target, (motion, id_setup, external_loads, forces), force)
     from borelli.analysis.motion import Motion
-    from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import read_stage, write_stage
     from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.opensim_recipe import apply_setups
