@@ -27,7 +27,7 @@ from borelli.recording.recording import Recording
 MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""
 JOINT_SD, TIED_JOINT_SD = 0.020, 0.040
-"""[m] of a joint center about that of a body of this height; wider if landmarks determine it."""
+"""[m] of a joint center about that of a body of this height; wider if landmarks determine the joints of the legs."""
 LONG_AXIS_JOINTS, LONG_AXIS_SD = ("knee", "ankle"), 0.010
 """[m] of knees and ankles before or behind the long axes of thigh and shank of `human`.
 
@@ -109,9 +109,7 @@ class FitParameters:
     def precision(self) -> Array:
         """(parameters, parameters) Hessian of the prior without kept lengths, in units of 1 / `MARKER_SD`^2."""
         n, joints = len(self.start), len(self.joints)
-        tied = {tie.joint for tie in self.ties}
-        sd = np.full(n // 3, JOINT_SD)
-        sd[:joints] = [TIED_JOINT_SD if joint.name in tied else JOINT_SD for joint in self.joints]
+        sd = np.full(n // 3, TIED_JOINT_SD if self.ties else JOINT_SD)
         sd[joints:] = self.offset_sd
         sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         diagonal = np.repeat((MARKER_SD / sd) ** 2, 3)
