@@ -14,6 +14,7 @@ from borelli.analysis.opensim_setup import loads_from_setup as loads_from_setup
 from borelli.analysis.opensim_setup import read_external_loads as read_external_loads
 from borelli.analysis.opensim_setup import read_id_setup as read_id_setup
 from borelli.analysis.opensim_setup import read_ik_setup as read_ik_setup
+from borelli.analysis.residual_reduction.reduce import ReductionBounds as ReductionBounds
 from borelli.analysis.scaling.opensim_scale_setup import ScaleSetup as ScaleSetup
 from borelli.analysis.scaling.opensim_scale_setup import read_scale_setup as read_scale_setup
 from borelli.analysis.scaling.scale_model import Measurement as Measurement
