@@ -202,8 +202,8 @@ def _joint_widths(recordings: Sequence[Recording], **stated: float | None) -> di
         if found is not None:
             if not (isinstance(found, int | float) and MIN_WIDTH < found < MAX_WIDTH):
                 raise SettingsError(
-                    f"{joint}_width: {found!r} m is out of range. Use {MIN_WIDTH:g} to {MAX_WIDTH:g} m (on the command line "
-                    f"{1e3 * MIN_WIDTH:g} to {1e3 * MAX_WIDTH:g} mm)."
+                    f"{joint}_width: {found!r} m is out of range. Use {MIN_WIDTH:g} to {MAX_WIDTH:g} m (on the command "
+                    f"line {1e3 * MIN_WIDTH:g} to {1e3 * MAX_WIDTH:g} mm)."
                 )
             widths[joint] = float(found)
     return widths
