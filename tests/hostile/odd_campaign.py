@@ -226,6 +226,8 @@ def _add(total, number, described, outcomes):
         if failure:
             total["failed"].append(f"{number} ({described}) {command}: {failure}")
             print(total["failed"][-1], file=sys.stderr, flush=True)
+    if total["files"] % 50 == 0:
+        print(f"{total['files']} files, {len(total['failed'])} failed", file=sys.stderr, flush=True)
 
 
 def line(total):
