@@ -34,6 +34,8 @@ RAW_VALUES = re.compile(r"np\.\w+\(|array\(|dtype=|Warning:|Traceback|<borelli|o
 """Words of Python that no user should read."""
 CLEAN_TO = ("c3d", "trc", "csv", "nc")
 ID_METHODS = ("newton-euler", "stepped")
+EXPERIMENTS = ("noise", "reduced-markers", "ground", "jump", "armswing", "foreign-body")
+"""Experiments that take a recording."""
 IK_METHODS = ("framewise", "framewise", "smoothed", "marker-driven")
 
 
@@ -43,6 +45,7 @@ def commands(number, path, folder, deep):
     json_too = ["--json"] if number % 2 else []
     yield ["info", path, "--json"]
     yield ["info", path, *(["--plot", folder / "plot.png"] if number % 4 == 0 else [])]
+    yield ["markers", path, "--write", folder / "map.toml", *json_too]
     yield ["doctor", path, *json_too]
     yield ["clean", path, folder / f"clean.{target}", *json_too]
     yield ["convert", path, folder / f"other.{target}", *json_too]
@@ -53,14 +56,22 @@ def commands(number, path, folder, deep):
     methods = ["--ik-method", ik_method, "--id-method", id_method]
     yield ["analyze", path, "-o", folder / "analysis", *methods, *json_too]
     if number % 3 == 0:
-        yield ["fit", path, "-o", folder / "model.toml", *json_too]
         model = folder / "model.toml"
+        yield ["fit", path, "-o", model, *json_too]
+        yield ["compare", model, folder / "walk.toml", "--poses", "2", *json_too]
         yield ["ik", model if model.exists() else folder / "walk.toml", path, "-o", folder / "motion.nc", *json_too]
         yield ["id", folder / "motion.nc", "-o", folder / "torques.nc", "--method", id_method, *json_too]
         yield ["energy", folder / "torques.nc", "-o", folder / "energy.nc", *json_too]
         yield ["report", folder / "energy.nc", "-o", folder / "report.html"]
     if number % 3 == 1:
         yield ["animate", path, "-o", folder / "animation", "--no-video", *json_too]
+    if number % 3 == 2:
+        mapped = [path, "--markers", folder / "map.toml"]
+        yield ["markers", *mapped, "--picture", folder / "markers.svg"]
+        yield ["clean", *mapped, folder / "mapped.nc", *json_too]
+    if number % 12 == 2:
+        name = EXPERIMENTS[number // 12 % len(EXPERIMENTS)]
+        yield ["experiment", name, "--recording", path, "--quick", "-o", folder / "experiment", *json_too]
 
 
 def run(arguments):
