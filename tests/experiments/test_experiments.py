@@ -17,6 +17,7 @@ from borelli.experiments.movement.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.movement.ground_forces import make_trial
 from borelli.experiments.movement.marker_noise import lag, paper_torque
 from borelli.experiments.movement.reduced_markers import kept_markers
+from borelli.recording.cleaning.filtering import resample
 from tests.recording.walker import real
 
 
@@ -106,6 +107,13 @@ def test_ground_experiment_needs_force_plates(walk):
     motion = make_motion(walk.model, walk.coordinates[:40], walk.time[:40], walk.rate, recording=walk.record())
     with pytest.raises(SettingsError, match="no force plates"):
         make_trial("as recorded", motion)
+
+
+def test_noise_needs_a_recording_of_motion(tmp_path):
+    slow = resample(bo.synthetic_recording("walk").recording, 10.0)
+    bo.write_recording(slow, tmp_path / "slow.c3d")
+    with pytest.raises(SettingsError, match=r"slow\.c3d: .* 10 frames per second; at least 30"):
+        run_experiment("noise", tmp_path / "out", recording=tmp_path / "slow.c3d", quick=True)
 
 
 @pytest.mark.data

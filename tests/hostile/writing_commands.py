@@ -13,7 +13,11 @@ import borelli as bo
 from borelli.export.uncertainty_files import UNCERTAINTY_FILES
 from borelli.files.atomic import PREFIX
 from borelli.pipeline.analyze import FIT_FILES, TRIAL_FILES
+from borelli.recording.labels.interpret import interpret_labels
+from borelli.recording.marker_map import write_marker_map
 from borelli.scenes.scene_files import scene_to_text
+
+from .seeds import AMC, ASF
 
 TRIAL = [f"out/{name}" for name in TRIAL_FILES]
 FIT = [f"out/{name}" for name in FIT_FILES]
@@ -21,6 +25,10 @@ SEVERAL = [f"out/{trial}/{name}" for trial in ("walk", "again") for name in TRIA
 UNCERTAINTY = [f"out/{name}" for name in UNCERTAINTY_FILES]
 REPORTS = ("report.html", "out.html")
 """Files that contain run times or the date, which differ from run to run."""
+NAMED = "loads.xml walk.mot"
+"""Inputs that no argument names: `id.xml` names the loads, and they name their table."""
+LOADS = [(foot, f"ground_force_plate_{k}_", f"ground_torque_plate_{k}_") for k, foot in ((1, "foot_r"), (2, "foot_l"))]
+"""Bodies, and the columns of the table that act on them."""
 CHANGING = {"runtime_s": None, "reused_stages": None}
 
 
@@ -73,6 +81,31 @@ COMMANDS = {
     "info": command("info walk.c3d --plot out.png", "walk.c3d", ["out.png"]),
     **{f"convert to {suffix}": converted("walk.c3d", suffix) for suffix in (".c3d", ".trc", ".mot", ".csv", ".nc")},
     **{f"convert to {suffix}": converted("model.toml", suffix) for suffix in (".toml", ".osim", ".xml")},
+    "markers": command(
+        "markers walk.c3d --markers map.toml --write out.toml --picture out.png", "walk.c3d map.toml",
+        ["out.toml", "out.png"],
+    ),
+    "fit with trials": command(
+        "fit walk.c3d --model model.toml --static static.trc --functional again.c3d -o out.toml",
+        "walk.c3d model.toml static.trc again.c3d", ["out.toml"],
+    ),
+    "analyze with setups": command(
+        "analyze walk.trc --model model.toml --no-fit --ik-setup ik.xml --id-setup id.xml -o out",
+        f"walk.trc model.toml ik.xml id.xml {NAMED}", TRIAL, "--cutoff 9",
+    ),
+    "analyze with scaling": command(
+        "analyze walk.trc --scale-setup scale.xml --static static.trc --no-plates -o out",
+        "walk.trc static.trc scale.xml model.osim", TRIAL,
+    ),
+    "id with loads": command(
+        "id motion.nc --external-loads loads.xml --forces walk.mot -o out.nc", "motion.nc loads.xml walk.mot",
+        ["out.nc"],
+    ),
+    "experiment with a recording": command(
+        "experiment ground --quick --recording walk.c3d -o out", "walk.c3d",
+        [f"out/ground{ending}" for ending in (".csv", ".json", ".png")],
+    ),
+    "convert with a skeleton": command("convert arm.amc out.nc --skeleton arm.asf", "arm.amc arm.asf", ["out.nc"]),
     "simulate": command(
         "simulate scene.toml --duration 0.1 --out out.nc --save out.toml --video out.gif --frames out",
         "scene.toml arm.toml",
@@ -104,7 +137,34 @@ def make_inputs(folder):
         text[: text.index("[model]")].replace("\nname =", '\nmodel = "arm.toml"\nname =', 1)
     )
     assert bo.read_scene(folder / "scene.toml").model == scene.model
+    write_marker_map(interpret_labels(short.markers).readings, folder / "map.toml")
+    (folder / "arm.asf").write_bytes(ASF)
+    (folder / "arm.amc").write_bytes(AMC)
+    write_setups(synthetic.model, short, folder)
     return folder
+
+
+def write_setups(model, recording, folder):
+    """Write setups of OpenSim's tools: weights, a filter, loads under both feet, and scaling by one factor."""
+    task = "<IKMarkerTask name='{}'><apply>true</apply><weight>1</weight></IKMarkerTask>"
+    tasks = "".join(task.format(name) for name in recording.markers)
+    tasks = f"<IKTaskSet><objects>{tasks}</objects></IKTaskSet>"
+    load = "<ExternalForce name='{0}'><applied_to_body>{0}</applied_to_body>"
+    load += "<force_expressed_in_body>ground</force_expressed_in_body><force_identifier>{1}v</force_identifier>"
+    load += "<point_expressed_in_body>ground</point_expressed_in_body><point_identifier>{1}p</point_identifier>"
+    load += "<torque_identifier>{2}</torque_identifier></ExternalForce>"
+    loads = "".join(load.format(*one) for one in LOADS)
+    bo.write_model(model, folder / "model.osim")
+    setups = {
+        "ik": f"<InverseKinematicsTool>{tasks}</InverseKinematicsTool>",
+        "id": "<InverseDynamicsTool><external_loads_file>loads.xml</external_loads_file>"
+        "<lowpass_cutoff_frequency_for_coordinates>6</lowpass_cutoff_frequency_for_coordinates></InverseDynamicsTool>",
+        "loads": f"<ExternalLoads><objects>{loads}</objects><datafile>walk.mot</datafile></ExternalLoads>",
+        "scale": "<ScaleTool><GenericModelMaker><model_file>model.osim</model_file></GenericModelMaker>"
+        f"<ModelScaler/><MarkerPlacer>{tasks}</MarkerPlacer></ScaleTool>",
+    }
+    for name, content in setups.items():
+        (folder / f"{name}.xml").write_text(f"<OpenSimDocument Version='40000'>{content}</OpenSimDocument>")
 
 
 def tree(folder):

@@ -16,6 +16,7 @@ from borelli.recording.io import read_recording
 
 from ..analysis.dynamics.test_torques import errors
 from ..analysis.opensim_trials import motion_of, trial
+from ..hostile.writing_commands import make_inputs
 from ..shared_data import SHARED_DATA, shared
 
 GAIT = SHARED_DATA / "opensim" / "gait2354"
@@ -93,6 +94,41 @@ def test_scale_setup_gives_opensims_model(tmp_path):
         assert model.marker(name).position == pytest.approx(published.marker(name).position, abs=0.0015), name
     assert notes[-1].code == "scale_setup"
     assert not apply_setups(settings).fit
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with a synthetic walk, its model, and setups that fit them."""
+    return make_inputs(tmp_path_factory.mktemp("made") / "inputs")
+
+
+@pytest.mark.parametrize(
+    ("bodies", "names"),
+    [
+        (("foot_r", "foot_l"), ["right", "left"]), (("foot_r",), ["right"]), (("hand_r",), ["FP 1"]),
+        (("foot_r", "toes_r"), ["FP 1", "FP 2"]),
+    ],
+)  # fmt: skip
+def test_loads_on_any_bodies_are_analyzed(bodies, names, made, tmp_path):
+    """Loads have names of the laboratory, and need not be one under each foot."""
+    text = (made / "loads.xml").read_text()
+    for k, (own, body) in enumerate(zip(("foot_r", "foot_l"), bodies, strict=False), 1):
+        text = text.replace(f"name='{own}'", f"name='FP {k}'").replace(f"body>{own}<", f"body>{body}<")
+    if len(bodies) == 1:
+        text = text[: text.rindex("<ExternalForce ")] + text[text.index("</objects>") :]
+    (tmp_path / "loads.xml").write_text(text)
+    settings = AnalysisSettings(
+        model=made / "model.toml", fit=False, external_loads=tmp_path / "loads.xml", forces=made / "walk.mot"
+    )
+    (done,) = analyze(made / "walk.trc", tmp_path / "out", settings)
+    assert done.energy.torques.data["foot"].values.tolist() == names
+
+
+def test_scale_setup_without_scale_factors(made):
+    settings = AnalysisSettings(scale_setup=made / "scale.xml", static=made / "static.trc")
+    model, notes = scale_by_setup(settings, None)
+    assert model.mass == pytest.approx(read_model(made / "model.osim").mass)
+    assert "no body changes its size" in notes[-1].text
 
 
 @pytest.mark.data

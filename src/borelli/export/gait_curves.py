@@ -259,10 +259,11 @@ def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool,
         return tuple(bool(frames[part].all()) for part in inside)
     loaded = {
         side: data["ground_reaction_force"].sel(foot=side, axis="z").values >= MIN_PLATE_FORCE
-        for side in {stride.side for stride in cycles}
+        for side in SIDES
+        if side in data["foot"].values
     }
     return tuple(
-        bool(loaded[stride.side][part].mean() >= MIN_STANCE_FRACTION)
+        stride.side in loaded and bool(loaded[stride.side][part].mean() >= MIN_STANCE_FRACTION)
         for stride, part in zip(cycles, inside, strict=True)
     )
 
@@ -289,15 +290,20 @@ def _ground(energy: Energy, heading: float) -> list[Curve]:
         return []
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     ahead = np.array([np.cos(heading), np.sin(heading), 0.0])
-    right, left = (100.0 * (torques.data["ground_reaction_force"].sel(foot=foot).values / weight) for foot in SIDES)
     outward = np.array([ahead[1], -ahead[0], 0.0])  # of the right foot
+    directions = (
+        ("vertical", "vertical", dict.fromkeys(SIDES, np.array([0.0, 0.0, 1.0]))),
+        ("forward", "forward", dict.fromkeys(SIDES, ahead)),
+        ("outward", "lateral", {"right": outward, "left": -outward}),
+    )
+    feet = [side for side in SIDES if side in torques.data["foot"].values]  # external loads may act on one, or on none
+    percent = {side: 100.0 * (torques.data["ground_reaction_force"].sel(foot=side).values / weight) for side in feet}
     return [
-        Curve("ground_force_vertical", "Ground reaction force, vertical", "% BW", "ground", right[:, 2], left[:, 2]),
-        Curve("ground_force_forward", "Ground reaction force, forward", "% BW", "ground", right @ ahead, left @ ahead),
         Curve(
-            "ground_force_outward", "Ground reaction force, lateral", "% BW", "ground",
-            right @ outward, left @ np.array([-ahead[1], ahead[0], 0.0]),
-        ),
+            f"ground_force_{name}", f"Ground reaction force, {title}", "% BW", "ground",
+            *(percent[side] @ along[side] if side in percent else None for side in SIDES),
+        )
+        for name, title, along in directions
     ]  # fmt: skip
 
 

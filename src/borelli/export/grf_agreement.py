@@ -64,7 +64,7 @@ def compare_feet(measured: Dataset, predicted: Dataset, weight: float, *, ends: 
     if not ends:
         complete = complete & mask_inner_frames(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
-    for foot in map(str, predicted["foot"].values):
+    for foot in sorted(set(map(str, predicted["foot"].values)) & set(map(str, measured["foot"].values)), reverse=True):
         model, plate = (data["ground_reaction_force"].sel(foot=foot).values for data in (predicted, measured))
         stance = complete & (plate[:, 2] >= MIN_PLATE_FORCE)
         if "grf_source" in measured:  # predicted forces would be compared with themselves

@@ -56,7 +56,7 @@ from borelli.pipeline.analysis_settings import (
 )
 from borelli.pipeline.blocks import remove_blocks
 from borelli.pipeline.long_trial import analyze_long_trial, excerpt, is_long, keep_in_file, read_predicted_grf
-from borelli.pipeline.opensim_recipe import apply_setups, scale_by_setup
+from borelli.pipeline.opensim_recipe import apply_setups, scale_by_setup, scale_files
 from borelli.pipeline.resume import Progress, StageCache, file_hash, is_damaged_stage, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
@@ -179,7 +179,7 @@ def analyze(
     outputs: dict[Path, tuple[str, ...]] = {folder: FIT_FILES if settings.fit else ()}
     for own in folders:
         outputs[own] = (*outputs.get(own, ()), *files)
-    read_too = (settings.reading.get(name) for name in ("skeleton", "markers"))
+    read_too = (*(settings.reading.get(name) for name in ("skeleton", "markers")), *scale_files(settings))
     sources = (*paths, *(getattr(settings, name) for name in PATHS), *settings.functional, *read_too)
     with (
         protect_inputs(*sources),

@@ -11,9 +11,7 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-import numpy as np
-
-from borelli.analysis.dynamics.external_loads import Loads
+from borelli.analysis.dynamics.external_loads import Loads, name_by_feet
 from borelli.analysis.opensim_setup import loads_from_setup, read_external_loads, read_id_setup, read_ik_setup
 from borelli.analysis.scaling.opensim_scale_setup import read_scale_setup, with_opensim_markers
 from borelli.analysis.scaling.scale_model import place_markers, scale_model
@@ -96,8 +94,25 @@ def ik_options(model: Model, setup: Path | None) -> dict[str, Any]:
 
 
 def external_loads(setup: Path, table: Path) -> Loads:
-    """Return the loads that an ExternalLoads file and its table of forces state."""
-    return loads_from_setup(read_external_loads(setup), read_recording(table), at_origin=None)
+    """Return the loads that an ExternalLoads file and its table of forces state; those on feet are named by side."""
+    return name_by_feet(loads_from_setup(read_external_loads(setup), read_recording(table), at_origin=None))
+
+
+def scale_files(settings: AnalysisSettings) -> tuple[Path | None, Path | None, Path | None]:
+    """Return the unscaled model, the marker set and the static trial that a scale setup names, None where it does not.
+
+    Raises:
+        SettingsError: A file that the setup names is missing.
+    """
+    path = settings.scale_setup
+    if path is None:
+        return None, None, None
+    setup = read_scale_setup(path)
+    model = settings.model or named_file(path, setup.model_file, "The unscaled model (--model)")
+    with_markers = setup.marker_set_file.strip() not in ("", "Unassigned")
+    markers = named_file(path, setup.marker_set_file, "The marker set") if with_markers else None
+    static = settings.static or named_file(path, setup.marker_file, "The static trial (--static)")
+    return model, markers, static
 
 
 def scale_by_setup(settings: AnalysisSettings, static: Recording | None) -> tuple[Model, tuple[Note, ...]]:
@@ -109,13 +124,14 @@ def scale_by_setup(settings: AnalysisSettings, static: Recording | None) -> tupl
     path = settings.scale_setup
     assert path is not None
     setup = read_scale_setup(path)
-    generic = settings.model or named_file(path, setup.model_file, "The unscaled model (--model)")
+    generic, markers, standing = scale_files(settings)
+    assert generic is not None and standing is not None
     model = read_model(generic)
     fixed: tuple[str, ...] = ()
-    if setup.marker_set_file and setup.marker_set_file.strip() != "Unassigned":
-        model, fixed = with_opensim_markers(model, named_file(path, setup.marker_set_file, "The marker set"))
+    if markers is not None:
+        model, fixed = with_opensim_markers(model, markers)
     if static is None:
-        static = read_recording(named_file(path, setup.marker_file, "The static trial (--static)"))
+        static = read_recording(standing)
     scaled = scale_model(
         model, static, setup.measurements, factors=setup.factors, mass=settings.mass or setup.mass,
         keep_mass_fractions=setup.keep_mass_fractions, time=setup.time,
@@ -128,10 +144,11 @@ def scale_by_setup(settings: AnalysisSettings, static: Recording | None) -> tupl
             placed, static, weights=weights, pose_stiffness=_known(setup.coordinate_weights, model),
             rest=_known(setup.coordinate_values, model), fixed=fixed, time=setup.placement_time,
         )  # fmt: skip
-    factors = np.array([value for factor in scaled.factors.values() for value in factor])
+    factors = [value for factor in scaled.factors.values() for value in factor]
+    sizes = f"factors {min(factors):.3f} to {max(factors):.3f}" if factors else "no body changes its size"
     text = (
-        f"The model was scaled by {path.name}: {len(setup.measurements)} measurements, factors {factors.min():.3f} to "
-        f"{factors.max():.3f}, {placed.mass:.1f} kg; its markers were moved onto the static trial."
+        f"The model was scaled by {path.name}: {len(setup.measurements)} measurements, {sizes}, {placed.mass:.1f} kg; "
+        "its markers were moved onto the static trial."
     )
     return placed, (*scaled.notes, Note(text, "stated", code="scale_setup"))
 

@@ -112,7 +112,7 @@ def ground_section(
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
-        for side in SIDES:
+        for side in (side for side in SIDES if side in data["foot"].values):
             line = _force_line(data, f"{side}, {label}", side, direction, weight, side)
             lines.append(line._replace(**_interval(uncertainty, "in_time", f"ground_force_{title.lower()}", side)))
             if predicted is not None:

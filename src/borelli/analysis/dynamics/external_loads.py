@@ -154,6 +154,16 @@ def foot_bodies(model: Model, feet: Feet = None) -> dict[str, str]:
     return {side: result[side] for side in FEET}
 
 
+def name_by_feet(loads: Loads) -> Loads:
+    """Return the loads with those on feet named "right" and "left", unless several act on one foot."""
+    found = identify_bodies(loads.body)
+    sides = [it.side if it is not None and it.part in FOOT_PARTS and it.side in FEET else "" for it in found]
+    names = tuple(
+        side if side and sides.count(side) == 1 else name for side, name in zip(sides, loads.name, strict=True)
+    )
+    return replace(loads, name=names) if len(set(names)) == len(names) else loads
+
+
 def plate_loads(model: Model, recording: Recording, feet: Feet = None) -> Loads:
     """Return the loads that force plates measured, one per foot on them; `feet` as in `foot_bodies`."""
     assigned = recording

@@ -22,7 +22,7 @@ from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import make_ik_problem, motion_from_coordinates
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
-from borelli.errors import BorelliError
+from borelli.errors import BorelliError, SettingsError
 from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.analytic_walk import Walk, make_walk
 from borelli.experiments.outcome import Claim, Outcome, Rows, near
@@ -48,6 +48,8 @@ PAPER_TORQUE = {1e-3: 3.0, 5e-3: 5.0}
 """[N m]; "between 5 and 10" at 5 mm: the lower end is used."""
 MIN_RANGE = np.radians(5.0)
 """Range of motion of coordinates whose lag is evaluated [rad]."""
+MIN_RATE = 30.0
+"""Frame rate [Hz] from which the motion at 60 Hz is that of the recording, and not of the interpolation."""
 SHOWN = ("knee_flexion_r", "hip_flexion_r")
 JOINTS = slice(6, None)
 """Columns of the joint coordinates: all but the six of the root."""
@@ -97,7 +99,13 @@ def _truth(recording: Path | None) -> Truth:
 
 def _recorded(path: Path) -> Walk:
     """Return the walk of a fitted model from a recording, low-passed, at 60 Hz; it defines the ground truth."""
-    recording = resample(clean(read_recording(path)), 60.0)
+    read = read_recording(path)
+    if not read.rate >= MIN_RATE:  # NaN for a single frame
+        raise SettingsError(
+            f"{path.name}: The recording has {read.rate:g} frames per second; at least {MIN_RATE:g} are needed for a "
+            "motion at 60 Hz. Choose another recording."
+        )
+    recording = resample(clean(read), 60.0)
     fitted = fit_model(human(75.0, 1.75), [recording]).model
     motion = inverse_kinematics(fitted, recording, method="smoothed")
     curves = differentiate(motion)
