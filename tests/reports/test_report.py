@@ -19,10 +19,11 @@ from borelli.analysis.strides import motion_events
 from borelli.export.gait_curves import PERCENT, curve_by_stride, gait_curves
 from borelli.recording.recording import Note
 from borelli.reports.consequences import ANGLES, CODES, GROUPS
+from borelli.reports.energy_sections import residual_section
 from borelli.reports.motion_player import MAX_FRAMES, POSITION_UNIT, pack_motion
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import report_warnings, residual_peaks
-from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot
+from borelli.reports.report_warnings import report_warnings, residuals_of
+from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot, spans
 from borelli.synthetic.recordings import synthetic_recording
 
 MAX_SIZE = 5_000_000
@@ -273,10 +274,31 @@ def test_curves_have_the_signs_of_the_normative_curves(analyzed):
 
 
 def test_limits_of_residuals_are_those_of_hicks(analyzed):
-    found = residual_peaks(analyzed.energy)
+    found = residuals_of(analyzed.energy)
     force = analyzed.energy.torques.data["ground_reaction_force"].sum("foot").values
     assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
     assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
+
+
+def test_residual_plots_show_which_frames_are_evaluated(analyzed):
+    torques = analyzed.energy.torques
+    time, used = torques.data["time"].values, torques.evaluated
+    shaded = spans(time, ~used)
+    assert shaded and sum(end - start for start, end in shaded) == pytest.approx(
+        (~used).sum() / torques.motion.rate, abs=2.0 / torques.motion.rate
+    )
+    section = residual_section(analyzed.energy, None)
+    assert section.count('class="shaded"') == 2 * len(shaded) + 1  # two plots and the legend
+    assert f"{used.sum()} of {len(time)} frames" in section
+    found = residuals_of(analyzed.energy)
+    force = np.linalg.norm(torques.data["residual_force"].values[used], axis=1)
+    assert found.force_peak == force.max() and found.force_rms == pytest.approx(torques.residual_force_rms)
+
+
+def test_spans_of_a_mask():
+    x = np.arange(6.0)
+    assert spans(x, np.array([1, 0, 0, 1, 1, 0], bool)) == [(0.0, 0.5), (2.5, 4.5)]
+    assert spans(x, np.ones(6, bool)) == [(0.0, 5.0)] and spans(x, np.zeros(6, bool)) == []
 
 
 def bare(analyzed, **changes):

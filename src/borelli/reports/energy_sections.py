@@ -10,6 +10,7 @@ import numpy as np
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.gait_curves import SIDES
 from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
+from borelli.numerics.series_extension import EDGE_DURATION
 from borelli.reports.gait_sections import CURSOR
 from borelli.reports.html_parts import (
     coordinate_pairs,
@@ -21,8 +22,8 @@ from borelli.reports.html_parts import (
     scroll,
     table,
 )
-from borelli.reports.report_warnings import residual_peaks
-from borelli.reports.svg import Line, line_plot
+from borelli.reports.report_warnings import residuals_of
+from borelli.reports.svg import Line, line_plot, spans
 
 MIN_MOVEMENT = {"rad": np.radians(2.0), "m": 0.01}
 """Range [rad, m] below which a coordinate is not plotted."""
@@ -57,42 +58,43 @@ WITHOUT_UNCERTAINTY = ("distance_m", "residual_work_net_j", "energy_balance_erro
 
 def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
     """Return residual force and moment over time, with their recommended limits."""
-    data, peaks = energy.torques.data, residual_peaks(energy)
+    data, found = energy.torques.data, residuals_of(energy)
     time = data["time"].values
+    outside = spans(time, ~energy.torques.evaluated)
     plots = ""
     for name, title, label, limit in (
-        ("residual_force", "Residual force", "force [N]", peaks.force_limit),
-        ("residual_moment", "Residual moment at the pelvis", "moment [N m]", peaks.moment_limit),
+        ("residual_force", "Residual force", "force [N]", found.force_limit),
+        ("residual_moment", "Residual moment at the pelvis", "moment [N m]", found.moment_limit),
     ):
         residual = data[name].values
         lines = [
             Line(axis, time, residual[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
-        plots += line_plot(title, "time [s]", label, lines, limits=(-limit, limit), wide=True)
+        plots += line_plot(title, "time [s]", label, lines, limits=(-limit, limit), shaded=outside, wide=True)
+    bases = "5 % of the peak net external force", "1 % of that force times the height of the center of mass"
     rows = (
-        ("Residual force, peak", peaks.force, peaks.force_limit, "N", "5 % of the peak net external force"),
-        ("Residual moment, peak", peaks.moment, peaks.moment_limit, "N m",
-         "1 % of that force times the height of the center of mass"),
-    )  # fmt: skip
+        ("Residual force, RMS", found.force_rms, found.force_limit, "N", bases[0]),
+        ("Residual force, peak", found.force_peak, found.force_limit, "N", bases[0]),
+        ("Residual moment, RMS", found.moment_rms, found.moment_limit, "N m", bases[1]),
+        ("Residual moment, peak", found.moment_peak, found.moment_limit, "N m", bases[1]),
+    )
     body = "".join(
         f'<tr><td>{name}</td><td class="n {"ok" if value <= limit else "off"}">{value:.1f} {unit}</td>'
         f'<td class="n">{limit:.1f} {unit}</td><td>{basis}</td></tr>'
         for name, value, limit, unit, basis in rows
     )
-    values = summary_values(energy)
-    for key, title, unit, digits in SUMMARY_ROWS:
-        if key in ("residual_force_rms_n", "residual_moment_rms_nm"):
-            body += f"<tr><td>{title}</td>{number_cells(f'{values[key]:.{digits}f} {unit}')}<td></td><td></td></tr>"
     head = '<tr><th>Quantity</th><th class="n">Value</th><th class="n">Limit</th><th>Basis of the limit</th></tr>'
     return (
         '<p class="lead">Force and moment at the root that joint torques and ground reaction do not explain. Small '
-        "residuals mean consistent motion, masses and forces.</p>"
+        f"residuals mean consistent motion, masses and forces. RMS and peak are those of {found.frames} of "
+        f"{len(time)} frames: with full ground reaction force, {EDGE_DURATION:g} s and more from the ends.</p>"
         + legend(
             right="x",
             left="y",
             third="z",
             limit="limit (Hicks et al. 2015)",
+            **({"shaded": "not evaluated"} if outside else {}),
             **interval_legend(uncertainty),
             cursor=CURSOR,
         )

@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from borelli.analysis.dynamics.residual_limits import Residuals, judge_residuals
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
 from borelli.model.people.partial import is_partial
 from borelli.recording.recording import Note
 from borelli.reports.consequences import ALL, ANGLES, FORCES, GROUPS, INTERVALS, WORK, affected_results, plain_action
 
-MAX_RESIDUAL_FORCE = 0.05
-"""Recommended limit of the peak residual force, as a fraction of the peak net external force (Hicks et al. 2015)."""
-MAX_RESIDUAL_MOMENT = 0.01
-"""The same of the residual moment, as a fraction of that force times the height of the COM (Hicks et al. 2015)."""
 MAX_MARKER_RMS, MAX_MARKER_ERROR = 0.02, 0.04
 """Recommended limits of RMS and maximum marker error [m] (Hicks et al. 2015)."""
 MAX_BALANCE_ERROR = 0.1
@@ -46,36 +43,9 @@ class ReportWarning(NamedTuple):
     """Affected results, one of `GROUPS`."""
 
 
-class Residuals(NamedTuple):
-    """Peak residuals, their limits [N, N m] and the times of the peaks [s]."""
-
-    force: float
-    force_limit: float
-    moment: float
-    moment_limit: float
-    force_time: float
-    moment_time: float
-
-
-def residual_peaks(energy: Energy) -> Residuals:
-    """Return the peak residuals over the evaluated frames and their limits after Hicks et al. (2015)."""
-    data = energy.torques.data
-    model = energy.torques.motion.model
-    evaluated = energy.torques.evaluated
-    force, moment = (
-        np.where(evaluated, np.linalg.norm(data[name].values, axis=-1), np.nan)
-        for name in ("residual_force", "residual_moment")
-    )
-    external = model.mass * float(np.linalg.norm(model.gravity))
-    if "ground_reaction_force" in data:
-        external = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
-    height = float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values))
-    time = data["time"].values
-    return Residuals(
-        float(np.nanmax(force)), MAX_RESIDUAL_FORCE * external,
-        float(np.nanmax(moment)), MAX_RESIDUAL_MOMENT * abs(height) * external,
-        float(time[np.nanargmax(force)]), float(time[np.nanargmax(moment)]),
-    )  # fmt: skip
+def residuals_of(energy: Energy) -> Residuals:
+    """Return the residuals over the evaluated frames, and their limits."""
+    return judge_residuals(energy.torques, height=float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values)))
 
 
 def all_notes(energy: Energy) -> tuple[Note, ...]:
@@ -182,18 +152,18 @@ def _residual_warnings(energy: Energy) -> list[ReportWarning]:
     if energy.torques.grf_source == "none":
         text = "No ground reaction force is available: the residuals contain it all, and leg torques are not valid."
         return [ReportWarning(text, "bad", "Use a recording with force plates.", "grf_unavailable")]
-    peaks = residual_peaks(energy)
+    peaks = residuals_of(energy)
     warnings = []
-    if peaks.force > peaks.force_limit:
+    if peaks.force_peak > peaks.force_limit:
         text = (
-            f"Residual force peaks at {peaks.force:.3g} N ({peaks.force_time:.2f} s); the recommended limit is "
+            f"Residual force peaks at {peaks.force_peak:.3g} N ({peaks.force_time:.2f} s); the recommended limit is "
             f"{peaks.force_limit:.3g} N, 5 % of the net external force (Hicks et al. 2015)."
         )
         warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_force"))
-    if peaks.moment > peaks.moment_limit:
+    if peaks.moment_peak > peaks.moment_limit:
         text = (
-            f"Residual moment peaks at {peaks.moment:.3g} N m ({peaks.moment_time:.2f} s); the recommended limit is "
-            f"{peaks.moment_limit:.3g} N m, 1 % of the net external force times the height of the center of mass "
+            f"Residual moment peaks at {peaks.moment_peak:.3g} N m ({peaks.moment_time:.2f} s); the recommended limit "
+            f"is {peaks.moment_limit:.3g} N m, 1 % of the net external force times the height of the center of mass "
             "(Hicks et al. 2015)."
         )
         warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_moment"))

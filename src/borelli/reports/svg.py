@@ -91,6 +91,7 @@ def line_plot(
     norm: NormativeBand | None = None,
     second: Array | None = None,
     limits: Sequence[float] = (),
+    shaded: Sequence[tuple[float, float]] = (),
     marks: Mapping[str, float] | None = None,
     wide: bool = False,
 ) -> str:
@@ -98,7 +99,7 @@ def line_plot(
 
     The script of the page needs the `kind` of quantity on the x axis: "time", "cycle" or "". A normative curve is drawn
     behind, one standard deviation to both sides, the mean of a `second` source dotted; `limits` are thresholds of y,
-    `marks` vertical lines at values of x by their style class.
+    `shaded` ranges of x, `marks` vertical lines at values of x by their style class.
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
     values = [line.y for line in lines] + [np.array(limits, float)]
@@ -108,6 +109,12 @@ def line_plot(
     along = (0.0, 100.0) if kind == "cycle" else _extent([line.x for line in lines])
     axes = Axes(46.0, width - 6.0, 24.0, height - 32.0, *along, *_round_to_ticks(*_extent(values)))
     parts = [_open("plot", width, height, kind, axes, title), *_frame(axes, title, x_label, y_label, kind)]
+    for first, last in shaded:
+        left, right = float(axes.x(first)), float(axes.x(last))
+        parts.append(
+            f'<rect class="shaded" x="{left:.1f}" y="{axes.top:.1f}" width="{max(right - left, 0.5):.1f}" '
+            f'height="{axes.bottom - axes.top:.1f}"/>'
+        )
     if norm is not None:
         upper = axes.points(norm.x, norm.mean + norm.sd)
         lower = axes.points(norm.x[::-1], (norm.mean - norm.sd)[::-1])
@@ -123,6 +130,13 @@ def line_plot(
         for x, y in _pieces(line):
             parts.append(f'<polyline class="s {line.style}"{name} points="{axes.points(x, y)}"/>')
     return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def spans(x: Array, mask: NDArray[np.bool_]) -> list[tuple[float, float]]:
+    """Return the first and last x of every run of frames in a mask, half a frame wider where it has neighbors."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).reshape(-1, 2)
+    middle = np.concatenate([x[:1], 0.5 * (x[1:] + x[:-1]), x[-1:]])
+    return [(float(middle[first]), float(middle[end])) for first, end in edges]
 
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:

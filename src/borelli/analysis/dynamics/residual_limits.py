@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.model.kinematics import center_of_mass
-from borelli.numerics.series_extension import mask_inner_frames
 
 MAX_RESIDUAL_FORCE = 0.05
 """Recommended limit of residual force, as a fraction of the peak net external force (Hicks et al. 2015)."""
@@ -18,7 +17,7 @@ MAX_RESIDUAL_MOMENT = 0.01
 
 
 class Residuals(NamedTuple):
-    """RMS and peak of residual force [N] and moment [N m], and their limits."""
+    """RMS and peak of residual force [N] and moment [N m], their limits, and the times of the peaks [s]."""
 
     force_rms: float
     force_peak: float
@@ -26,6 +25,8 @@ class Residuals(NamedTuple):
     moment_peak: float
     force_limit: float
     moment_limit: float
+    force_time: float
+    moment_time: float
     frames: int
 
     def verdict(self) -> str:
@@ -38,27 +39,26 @@ class Residuals(NamedTuple):
         return "all within" if not beyond else f"beyond: {', '.join(beyond)}"
 
 
-def judged_frames(torques: Torques) -> NDArray[np.bool_]:
-    """Return the evaluated frames (frames,) that are farther than 0.1 s from the ends of the motion, if any.
+def judge_residuals(
+    torques: Torques, frames: NDArray[np.bool_] | None = None, height: float | None = None
+) -> Residuals:
+    """Return RMS and peak residuals over frames (the evaluated ones by default), with the limits.
 
-    At the ends accelerations depend on the extension of the motion as much as on its samples.
+    `height` is the mean height of the center of mass [m], where it is known already.
     """
-    inner = torques.evaluated & mask_inner_frames(torques.data["time"].values)
-    return np.asarray(inner if inner.any() else torques.evaluated)
-
-
-def judge_residuals(torques: Torques, frames: NDArray[np.bool_] | None = None) -> Residuals:
-    """Return RMS and peak residuals over frames (those of `judged_frames` by default), with the limits."""
-    used = judged_frames(torques) if frames is None else frames
+    used = torques.evaluated if frames is None else frames
     data, model = torques.data, torques.motion.model
     force, moment = (np.linalg.norm(data[name].values[used], axis=-1) for name in ("residual_force", "residual_moment"))
     external = model.mass * float(np.linalg.norm(model.gravity))
     if "ground_reaction_force" in data:
         external = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
-    up = -np.asarray(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-12)
-    height = float(np.mean(center_of_mass(model, data["coordinate_value"].values[used]) @ up))
+    if height is None:
+        up = -np.asarray(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-12)
+        height = float(np.mean(center_of_mass(model, data["coordinate_value"].values[used]) @ up))
+    time = data["time"].values[used]
     rms = [float(np.sqrt(np.mean(one**2))) for one in (force, moment)]
     return Residuals(
         rms[0], float(force.max()), rms[1], float(moment.max()), MAX_RESIDUAL_FORCE * external,
-        MAX_RESIDUAL_MOMENT * abs(height) * external, int(used.sum()),
+        MAX_RESIDUAL_MOMENT * abs(height) * external, float(time[force.argmax()]), float(time[moment.argmax()]),
+        int(used.sum()),
     )  # fmt: skip

@@ -29,6 +29,7 @@ from borelli.files.html_repr import Summary, main_series, summary_html, summary_
 from borelli.model.kinematics import coupled_forces, root_coordinates, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
+from borelli.numerics.series_extension import mask_inner_frames
 from borelli.numerics.vectors import Array, cross
 from borelli.recording.recording import LAB, Note
 
@@ -102,9 +103,15 @@ class Torques:
 
     @property
     def evaluated(self) -> NDArray[np.bool_]:
-        """(frames,) in which residuals are evaluated: those with complete GRF on plates, if any, else all."""
+        """(frames,) in which residuals are evaluated: those with complete GRF on plates, if any, else all.
+
+        Frames near the ends are left out, if others remain: accelerations depend there on the extension of the motion
+        as much as on its samples.
+        """
         complete = np.asarray(self.data["grf_complete"].values if "grf_complete" in self.data else (), bool)
-        return complete if complete.any() else np.ones(self.data.sizes["time"], bool)
+        known = complete if complete.any() else np.ones(self.data.sizes["time"], bool)
+        inner = known & mask_inner_frames(self.data["time"].values)
+        return inner if inner.any() else known
 
     @property
     def grf_known(self) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.residual_limits import Residuals, judge_residuals, judged_frames
+from borelli.analysis.dynamics.residual_limits import Residuals, judge_residuals
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion, root_columns
@@ -103,7 +103,7 @@ def reduce_residuals(motion: Motion, curves: Derivatives, loads: Loads | None, b
         first = newton_euler_torques(
             replace(motion, model=scale_mass(model, weighed)), replace(curves, model=scale_mass(model, weighed)), loads
         )
-    fitted = judged_frames(first) & used
+    fitted = first.evaluated & used
     fitted = fitted if fitted.any() else used
     offset = find_plate_offset(first, fitted, curves, bounds.plate_offset)
     loads = loads.moved(offset)
@@ -139,7 +139,7 @@ def find_plate_offset(torques: Torques, used: Mask, curves: Derivatives, bound: 
 
 def with_reduction(before: Torques, after: Torques, reduction: Reduction) -> Torques:
     """Return the torques after residual reduction, with a note on its gain and its price."""
-    frames = judged_frames(before)
+    frames = before.evaluated
     first, second = (judge_residuals(torques, frames) for torques in (before, after))
     known = "marker_error" in before.motion.data
     errors = [1e3 * torques.motion.marker_rms if known else float("nan") for torques in (before, after)]
