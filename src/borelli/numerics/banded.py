@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import BorelliError
 from borelli.numerics.vectors import Array
@@ -39,16 +38,6 @@ class BandedMatrix:
         if below >= 0:
             end = len(self.entry) - lag
             self.entry[:end, b, below] += values[:end]
-
-    def fix_variables(self, fixed: NDArray[np.bool_]) -> None:
-        """Replace rows and columns of the fixed variables (frames, n) by those of the unit matrix."""
-        frames, n, width = self.entry.shape
-        flat, entry = fixed.ravel(), self.entry.reshape(frames * n, width)
-        entry[flat] = 0.0
-        for column in np.flatnonzero(flat):
-            first = max(0, column - width + 1)
-            entry[np.arange(first, column), column - np.arange(first, column)] = 0.0
-        entry[flat, 0] = 1.0
 
     def factor(self) -> BandedCholesky:
         """Return the Cholesky factor; overwrites the matrix."""

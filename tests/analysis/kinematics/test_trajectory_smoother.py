@@ -180,6 +180,45 @@ def test_joint_limits_are_kept(job):
     assert found.coordinates[:, columns].max() <= 0.1
 
 
+def test_motion_at_joint_limits_has_the_least_energy(job, monkeypatch):
+    """Of all motions within the limits: a general bounded minimizer that starts from it gains next to nothing."""
+    from scipy.optimize import minimize
+
+    model, truth = job
+    bounded = tuple(
+        replace(j, coordinates=tuple(replace(c, lower=-0.4, upper=0.1) for c in j.coordinates))
+        if j.name == "left_forearm" else j for j in model.joints
+    )  # fmt: skip
+    model = replace(model, joints=bounded)
+    recording = shortened(poses.record(truth, 1e-3, 8), 40)
+    tasks = []
+
+    def record(task, scale, *rest):
+        tasks.append((task, scale))
+        return original(task, scale, *rest)
+
+    original = smoother.minimize_in_windows
+    monkeypatch.setattr(smoother, "minimize_in_windows", record)
+    found = inverse_kinematics(model, recording, method="smoothed").coordinates
+    (task, scale), free = tasks[0], tasks[0][0].problem.tree.free
+    assert len(tasks) > 2  # limits were stiffened
+    springs = task.problem.rest_springs
+
+    def energy(x):
+        q = found.copy()
+        q[:, free] = x.reshape(len(q), -1)
+        value, gradient = energy_gradient(task, q, scale)
+        return value / task.noise, gradient.ravel() / task.noise
+
+    least = minimize(
+        energy, found[:, free].ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 300},
+        bounds=[*zip(np.tile(springs.lower, len(found)), np.tile(springs.upper, len(found)), strict=True)],
+    )  # fmt: skip
+    assert energy(found[:, free].ravel())[0] - least.fun < 0.05  # of one marker's noise
+    start = np.clip(solve_framewise(task.problem)[0][:, free], springs.lower, springs.upper)
+    assert energy(start.ravel())[0] - least.fun > 100.0
+
+
 def energy_gradient(task, q, scale):
     system = smoother.System(task, q)
     return system.energy(scale), system.gradient(scale)

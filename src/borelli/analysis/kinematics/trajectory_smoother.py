@@ -13,7 +13,7 @@ visible markers get the pose that smoothness gives them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -39,7 +39,7 @@ from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives, m
 from borelli.errors import DivergedError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
-from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
+from borelli.numerics.banded import BandedMatrix, NotPositiveDefiniteError
 from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -64,13 +64,16 @@ STEP_TOLERANCE = 1e-7
 """[rad or m] A step no longer than this ends the minimization: its error is of second order."""
 EXACT_BELOW = 0.05
 """[rad or m] Steps shorter than this are followed by Newton steps with the exact Hessian."""
-ENERGY_TOLERANCE = 1e-5
-"""Decrease of the energy, in units of one marker's noise, that ends the minimization too."""
+ENERGY_TOLERANCE, COARSE_TOLERANCE = 1e-5, 1.0
+"""Decrease of the energy, in units of one marker's noise, that ends the minimization too; while limits are soft."""
 MAX_ITERATIONS = 20
 SCALES = (-6.0, 8.0)
 """Range of the scale, as powers of ten."""
-FIRST_STEP, LAST_STEP = 2.0, 0.5
-"""Steps between scales, as powers of ten: first to bracket the minimum, then to refine it."""
+FIRST_STEP, SCALE_TOLERANCE = 2.0, 0.2
+"""Steps that bracket the best scale, and the change that ends its refinement by parabolas, as powers of ten."""
+MAX_REFINEMENTS = 6
+LIMIT_STIFFNESSES = (1.0, 10.0, 100.0, 1000.0)
+"""Of joint limits, one after the other, in units of the markers' stiffness."""
 MIN_STIFFNESS_FRACTION = 0.01
 """Least fraction of the pose springs' stiffness: below, rounding would decide what they alone determine."""
 MIN_SNAP_FRACTION = 1e-3
@@ -112,10 +115,12 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     windows = _scale_windows(len(start))
     scale = choose_scale([System(replace(task, problem=task.problem.select(s)), start[s]) for s in windows])
     result = np.full_like(q, np.nan)
-    smooth = minimize_in_windows(task, scale, start)
+    smooth = minimize_in_windows(task, scale, start, COARSE_TOLERANCE)
     if task.problem.is_outside(smooth).any():
-        smooth = minimize_in_windows(replace(task, problem=task.problem.bounded), scale, smooth)
-    result[span] = smooth
+        task, smooth = _stiffen_limits(task, scale, smooth)
+    free, springs = problem.tree.free, problem.rest_springs
+    result[span] = minimize_in_windows(task, scale, smooth)
+    result[span, free] = np.clip(result[span, free], springs.lower, springs.upper)
     sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
     text = f"Smoothing: marker noise {sd:.2g} mm along each axis; penalty scale {scale:.3g} by cross-validation."
     return result, (*notes, *more, Note(text, "inferred", code="smoothing"))
@@ -253,7 +258,7 @@ def rest_energy(problem: IkProblem, q: Array) -> tuple[float, Array, Array]:
     """Return energy [J], gradient and second derivatives (frames, n) of pose springs and joint limits."""
     x, springs = q[:, problem.tree.free], problem.rest_springs
     off = x - problem.rest
-    limit = np.where(np.isfinite(springs.limit_stiffness), springs.limit_stiffness, 0.0)
+    limit = springs.limit_stiffness
     beyond = np.maximum(x - springs.upper, 0.0) + np.minimum(x - springs.lower, 0.0)
     energy = 0.5 * float((springs.stiffness * off**2).sum() + (limit * beyond**2).sum())
     return energy, springs.stiffness * off + limit * beyond, springs.stiffness + limit * (beyond != 0.0)
@@ -294,13 +299,6 @@ class System:
         hessian.entry[:, :, 0] += self.rest_stiffness
         return hessian
 
-    def at_limit(self, scale: float) -> NDArray[np.bool_]:
-        """Return which variables (frames, n) are pushed against a hard joint limit."""
-        problem, gradient = self.task.problem, self.gradient(scale)
-        x, springs = self.q[:, problem.tree.free], problem.rest_springs
-        outward = ((x <= springs.lower) & (gradient > 0.0)) | ((x >= springs.upper) & (gradient < 0.0))
-        return outward & ~np.isfinite(springs.limit_stiffness)
-
     def fit(self, scale: float) -> tuple[float, float, float]:
         """Return twice the marker energy after the next step, the degrees of freedom used, and the numbers measured.
 
@@ -332,25 +330,58 @@ def choose_scale(systems: Sequence[System]) -> float:
                 known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
-    best, step = 0.0, FIRST_STEP
-    change = step if score(step) < score(0.0) else -step
-    while SCALES[0] <= best + change <= SCALES[1] and score(best + change) < score(best):
-        best += change
-    while step > LAST_STEP:
-        step /= 2.0
-        best = min((best - step, best, best + step), key=score)
-    low, high = score(best - step), score(best + step)
-    curvature = low - 2.0 * score(best) + high
-    if 0.0 < curvature < np.inf:  # the vertex of the parabola through the three
-        best += 0.5 * step * (low - high) / curvature
+    low, best, high = -FIRST_STEP, 0.0, FIRST_STEP
+    while score(high) < score(best) and high < SCALES[1]:
+        low, best, high = best, high, high + FIRST_STEP
+    while score(low) < score(best) and low > SCALES[0]:
+        low, best, high = low - FIRST_STEP, low, best
+    for end in (low, high):
+        if score(end) < score(best):
+            return float(10.0**end)
+    for _ in range(MAX_REFINEMENTS):
+        at = _vertex(low, best, high, score)
+        if abs(at - best) < SCALE_TOLERANCE:
+            return float(10.0**at)
+        if score(at) < score(best):
+            low, best, high = (best, at, high) if at > best else (low, at, best)
+        else:
+            low, high = (low, at) if at > best else (at, high)
     return float(10.0**best)
 
 
-def minimize_in_windows(task: SmoothingProblem, scale: float, start: Array) -> Array:
+def _vertex(low: float, best: float, high: float, score: Callable[[float], float]) -> float:
+    """Return the minimum of the parabola through three values, of which the middle one is the least."""
+    below, above = score(low) - score(best), score(high) - score(best)
+    if above == np.inf:
+        return 0.5 * (best + high)
+    if below + above == 0.0:
+        return best
+    left, right = best - low, high - best
+    return best - 0.5 * (left**2 * above - right**2 * below) / (left * above + right * below)
+
+
+def _stiffen_limits(task: SmoothingProblem, scale: float, start: Array) -> tuple[SmoothingProblem, Array]:
+    """Return the problem with joint limits that yield a thousandth of what markers do, and a motion near its minimum.
+
+    The stiffness grows by steps: variables that come to a limit or leave it make the energy's slope jump. Fixing them
+    at their limits instead makes kinks, which the penalty on snap resists; steps then become tiny.
+    """
+    springs = task.problem.rest_springs
+    markers = np.einsum("tii->i", differentiate(task.problem, start)[2]) / len(start)
+    for factor in LIMIT_STIFFNESSES:
+        stiff = springs._replace(limit_stiffness=factor * np.maximum(markers, springs.limit_stiffness))
+        task = replace(task, problem=replace(task.problem, rest_springs=stiff))
+        start = minimize_in_windows(task, scale, start, COARSE_TOLERANCE)
+    return task, start
+
+
+def minimize_in_windows(
+    task: SmoothingProblem, scale: float, start: Array, tolerance: float = ENERGY_TOLERANCE
+) -> Array:
     """Return the result of `minimize`, in overlapping windows if there are many frames, to bound memory."""
     frames = len(start)
     if frames <= WINDOW:
-        return minimize(task, scale, start)
+        return minimize(task, scale, start, tolerance)
     result, total = np.zeros_like(start), np.zeros(frames)
     count = int(np.ceil((frames - OVERLAP) / (WINDOW - OVERLAP)))
     for first in np.linspace(0, frames - WINDOW, count).astype(int):
@@ -363,22 +394,19 @@ def minimize_in_windows(task: SmoothingProblem, scale: float, start: Array) -> A
             fade[: WINDOW // 2] = 1.0
         if part.stop == frames:
             fade[WINDOW // 2 :] = 1.0
-        result[part] += fade[:, None] * minimize(replace(task, problem=task.problem.select(part)), scale, start[part])
+        window = replace(task, problem=task.problem.select(part))
+        result[part] += fade[:, None] * minimize(window, scale, start[part], tolerance)
         total[part] += fade
     return result / total[:, None]
 
 
-def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
+def minimize(task: SmoothingProblem, scale: float, start: Array, tolerance: float = ENERGY_TOLERANCE) -> Array:
     """Return the motion (frames, coordinates) of minimum energy for a scale of the penalty, near a start.
 
     Gauss-Newton while steps are long, Newton when they are short: far from the minimum the exact Hessian misleads where
-    it is nearly singular. Joint limits make the energy's slope jump, and coordinates come and go at them; the energy
-    then left to gain is far below the noise.
+    it is nearly singular.
     """
-    free, springs = task.problem.tree.free, task.problem.rest_springs
-    hard = ~np.isfinite(springs.limit_stiffness)
-    start = start.copy()
-    start[:, free[hard]] = np.clip(start[:, free[hard]], springs.lower[hard], springs.upper[hard])
+    free = task.problem.tree.free
     system, exact = System(task, start), False
     for _ in range(MAX_ITERATIONS):
         step = _newton_step(system, scale, exact)
@@ -386,7 +414,6 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
         while True:
             trial = system.q.copy()
             trial[:, free] += length * step
-            trial[:, free[hard]] = np.clip(trial[:, free[hard]], springs.lower[hard], springs.upper[hard])
             moved = float(np.abs(trial - system.q).max())
             if not np.isfinite(moved):  # no fraction of such a step is shorter
                 raise DivergedError(
@@ -399,24 +426,16 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
             length *= 0.5
         decrease, system = system.energy(scale) - after.energy(scale), after
         exact = length == 1.0 and moved < EXACT_BELOW
-        if moved <= STEP_TOLERANCE or decrease < ENERGY_TOLERANCE * task.noise:
+        if moved <= STEP_TOLERANCE or decrease < tolerance * task.noise:
             break
     return system.q
 
 
 def _newton_step(system: System, scale: float, exact: bool) -> Array:
-    at_limit = system.at_limit(scale)
-    gradient = np.where(at_limit, 0.0, system.gradient(scale))
-
-    def factor(exact: bool) -> BandedCholesky:
-        hessian = system.hessian(scale, exact=exact)
-        if at_limit.any():
-            hessian.fix_variables(at_limit)
-        return hessian.factor()
-
+    gradient = system.gradient(scale)
     try:
-        return -factor(exact).solve(gradient)
+        return -system.hessian(scale, exact=exact).factor().solve(gradient)
     except NotPositiveDefiniteError:
         if not exact:
             raise
-        return -factor(exact=False).solve(gradient)
+        return -system.hessian(scale).factor().solve(gradient)
