@@ -29,4 +29,5 @@ def test_odd_names_are_drawn_without_warnings(tmp_path):
     data = make_dataset({"marker_position": points}, {"marker": names}, rate=100.0)
     plot(Recording(data, "$name$" * 20), tmp_path / "odd.png")
     assert plot_name("x" * 500) == "x" * MAX_LABEL_LENGTH + "..."
+    assert plot_name("") == plot_name(" ") == "(no name)" and plot_name("_a") == " _a"
     assert plot_name("$a$ 腕 Ω") == r"\$a\$ ? Ω"

@@ -50,9 +50,15 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, overwrite: bool = 
 
 
 def plot_name(name: str) -> str:
-    """Return a name as a label: shortened, without characters that the font lacks or that start a formula."""
+    """Return a name as a label: shortened, without characters that the font lacks or that start a formula.
+
+    Legends leave out labels that are empty or start with an underscore: they become "(no name)", and get a blank.
+    """
+    if not name.strip():
+        return "(no name)"
     shown = "".join(c if c.isprintable() and ord(c) < END_OF_FONT else "?" for c in name[:MAX_LABEL_LENGTH])
-    return shown.replace("$", r"\$") + ("..." if len(name) > MAX_LABEL_LENGTH else "")
+    shown = shown.replace("$", r"\$") + ("..." if len(name) > MAX_LABEL_LENGTH else "")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def draw_columns(axes: Axes, variable: DataArray, count: int, values: Any = None) -> None:
