@@ -14,7 +14,7 @@ CRITICAL = PD(25.0)
 
 
 def quaternion(rotation):
-    return rotation.as_quat(scalar_first=True)
+    return np.roll(rotation.as_quat(), 1, axis=-1)
 
 
 def swaying(joints, t):

@@ -185,6 +185,6 @@ def test_joint_centers_of_c3d_and_amc_differ_by_a_constant_within_15_mm(side, bo
     data = motion().data
     frame = parent if parent in data["body"].values else f"{parent}_{side}"
     apart = amc.sel(joint=f"{side}{bone}").values - data["body_position"].sel(body=f"{body}_{side}").values
-    rotation = Rotation.from_quat(data["body_orientation"].sel(body=frame).values, scalar_first=True)
+    rotation = Rotation.from_quat(np.roll(data["body_orientation"].sel(body=frame).values, -1, axis=1))
     local = rotation.inv().apply(apart)
     assert np.sqrt(np.mean(np.sum((local - local.mean(axis=0)) ** 2, axis=1))) <= 0.015
