@@ -98,8 +98,8 @@ def extent(body: Body) -> tuple[Array, Array]:
     if not body.shapes:
         raise ModelError(f"Body {body.name!r} has no shapes, so its extent is unknown. Give it a shape.")
     boxes = [_bounding_box(shape) for shape in body.shapes]
-    lower = np.min([center - half for center, half in boxes], axis=0)
-    upper = np.max([center + half for center, half in boxes], axis=0)
+    lower = np.array([center - half for center, half in boxes]).min(axis=0)
+    upper = np.array([center + half for center, half in boxes]).max(axis=0)
     return (lower + upper) / 2.0, (upper - lower) / 2.0
 
 

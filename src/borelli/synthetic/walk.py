@@ -230,14 +230,14 @@ def _normative_angles(model: Model) -> Array:
     for letter, offset in (("r", 0.0), ("l", 0.5)):
         at = PHASES + offset
         swing = np.cos(2.0 * np.pi * at)
-        values = {
+        angles = {
             "hip_flexion": curve("hip_flexion", at) - upright, "hip_adduction": curve("hip_adduction", at),
             "knee_flexion": curve("knee_flexion", at), "ankle_flexion": curve("ankle_dorsiflexion", at),
             # arms: no curves; opposite to the leg of their side, with about the usual range
             "shoulder_flexion": np.radians(2.0 - 17.0 * swing), "shoulder_adduction": np.full(COUNT, -0.12),
             "elbow_flexion": np.radians(28.0 - 9.0 * swing),
         }  # fmt: skip
-        for name, series in values.items():
+        for name, series in angles.items():
             q[:, column[f"{name}_{letter}"]] = series
     for part in ("sacral", "lumbar"):  # the chest stays upright, and rotates against the pelvis
         q[:, column[f"{part}_bending"]] = 0.4 * roll

@@ -281,7 +281,7 @@ def compile_joints(
     return tables, rows.entries, rows.names, rows.units
 
 
-def _floats(values: Sequence[float]) -> Floats:
+def _floats(values: Sequence[float] | Sequence[Floats]) -> Floats:
     return np.array(values, np.float64)
 
 

@@ -222,7 +222,7 @@ def _up(names: Sequence[str], positions: Array) -> tuple[str, Note]:
         rise = mean_position(positions, heads) - mean_position(positions, feet)
         length = np.linalg.norm(rise, axis=1)
         known = np.isfinite(length) & (length > 0.0)
-        mean = (rise[known] / length[known, None]).sum(axis=0) / max(1, np.count_nonzero(known))
+        mean = (rise[known] / length[known, None]).sum(axis=0) / max(1, int(np.count_nonzero(known)))
         index = int(np.argmax(np.abs(mean)))
         if abs(mean[index]) > 0.5:
             axis = ("+" if mean[index] > 0.0 else "-") + "XYZ"[index]
