@@ -350,7 +350,7 @@ def choose_scale(systems: Sequence[System]) -> float:
 
 
 def _vertex(low: float, best: float, high: float, score: Callable[[float], float]) -> float:
-    """Return the minimum of the parabola through three values, of which the middle one is the least."""
+    """Return the minimum of the parabola through three values, the second of which is the least."""
     below, above = score(low) - score(best), score(high) - score(best)
     if above == np.inf:
         return 0.5 * (best + high)
