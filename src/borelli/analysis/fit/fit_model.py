@@ -44,7 +44,7 @@ FRAMES = 31
 HELD_OUT = 30
 RIVAL_FRAMES = 11
 """Frames to which marker sets are fitted for comparison."""
-MAX_RIVAL_ERROR = 0.95
+MAX_RIVAL_ERROR = 0.85
 """Ratio of marker errors below which another marker set replaces the best matching one."""
 MIN_WIDTH, MAX_WIDTH = 0.03, 0.2
 """[m] Range of the widths of knees and ankles."""
@@ -169,9 +169,9 @@ def fit_model(
     every = (*(() if static is None else (static,)), *trials, *functional)
     hip_regression = option_value("hip_regression", hip_regression, HIP_REGRESSIONS)
     marked, notes = choose_marker_set(model, every)
-    if any(note.code == SET_MATCHED for note in notes):
-        marked, notes = _best_fitting_set(model, every)
     marked, parts = fix_unmarked_parts(marked)
+    if parts and any(note.code == SET_MATCHED for note in notes):
+        marked, notes = _best_fitting_set(model, every)
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
@@ -210,22 +210,25 @@ def _joint_widths(recordings: Sequence[Recording], **stated: float | None) -> di
 
 
 def _best_fitting_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
-    """Return a model with the marker set that has most of the labels, or another that fits clearly better.
+    """Return a partial body with the marker set that has most of the labels, or another that fits clearly better.
 
-    Labels alone do not identify every set: those of a leg may be on the skin or on wands.
+    A part of a set does not identify it by its labels alone: those of a leg may be on the skin or on wands.
     """
 
+    def add(name: str) -> tuple[Model, tuple[Note, ...]]:
+        marked, notes = choose_marker_set(model, recordings, name)
+        return fix_unmarked_parts(marked)[0], notes
+
     def error(marked: Model) -> float:
-        marked = fix_unmarked_parts(marked)[0]
         parameters = make_parameters(marked, True, {}, pelvis=pelvis_markers(marked))
         groups, _ = choose_frames(parameters.model, recordings[:1], None, RIVAL_FRAMES, 0, weights=TIED_WEIGHTS)
         return rms([marker_errors(group) for group in solve(parameters, groups).groups])
 
     first, *others = rival_sets(model, recordings)
-    best = choose_marker_set(model, recordings, first)
+    best = add(first)
     least = MAX_RIVAL_ERROR * error(best[0]) if others else 0.0
     for name in others:
-        other = choose_marker_set(model, recordings, name)
+        other = add(name)
         if (found := error(other[0])) < least:
             least, best = found, other
     return best
