@@ -164,6 +164,7 @@ def work(start, count, step, every):
     compile_kernels(tasks=missing_tasks(control=True))
     run(["info", "missing"])  # imports are done before memory is measured
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(?!borelli)")  # Python hides them
     limit_memory()
     for index, number in enumerate(range(start, start + count, step)):
         outcomes, described = check_file(number, folder, deep=index % every == 0)
