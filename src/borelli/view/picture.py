@@ -141,7 +141,7 @@ def save_image(image: Image, path: str | Path, *, overwrite: bool = False, **opt
     with atomic_path(path, overwrite=overwrite) as temporary:
         content = BytesIO()
         image.save(content, form, **options)
-        temporary.write_bytes(content.getbuffer())
+        temporary.write_bytes(content.getvalue())
 
 
 def _spread(extents: Sequence[Array]) -> float:

@@ -46,7 +46,7 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, overwrite: bool = 
     with atomic_path(path, overwrite=overwrite) as temporary:
         content = BytesIO()
         figure.savefig(content, dpi=130, format=path.suffix[1:].lower())
-        temporary.write_bytes(content.getbuffer())
+        temporary.write_bytes(content.getvalue())
 
 
 def plot_name(name: str) -> str:
