@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.numerics.runs import find_runs
+
 Array = NDArray[np.float64]
 
 MAX_POINTS, DRAWN_POINTS = 10_000, 2_000
@@ -134,9 +136,8 @@ def line_plot(
 
 def spans(x: Array, mask: NDArray[np.bool_]) -> list[tuple[float, float]]:
     """Return the first and last x of every run of frames in a mask, half a frame wider where it has neighbors."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).reshape(-1, 2)
     middle = np.concatenate([x[:1], 0.5 * (x[1:] + x[:-1]), x[-1:]])
-    return [(float(middle[first]), float(middle[end])) for first, end in edges]
+    return [(float(middle[first]), float(middle[end])) for first, end in find_runs(mask)]
 
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:

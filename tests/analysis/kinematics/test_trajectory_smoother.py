@@ -166,13 +166,17 @@ def test_many_frames_are_smoothed_in_windows(job, monkeypatch):
     assert np.abs(np.diff(pieces - whole, n=2, axis=0)).max() < 2.0 * np.abs(np.diff(whole, n=2, axis=0)).max()
 
 
-def test_joint_limits_are_kept(job):
-    model, truth = job
-    bounded = tuple(
+def with_stiff_elbow(model):
+    """Return the model with a left elbow that the workload would bend beyond its limits."""
+    joints = tuple(
         replace(j, coordinates=tuple(replace(c, lower=-0.4, upper=0.1) for c in j.coordinates))
         if j.name == "left_forearm" else j for j in model.joints
     )  # fmt: skip
-    model = replace(model, joints=bounded)
+    return replace(model, joints=joints)
+
+
+def test_joint_limits_are_kept(job):
+    model, truth = with_stiff_elbow(job[0]), job[1]
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
     found = inverse_kinematics(model, recording, method="smoothed")
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
@@ -184,12 +188,7 @@ def test_motion_at_joint_limits_has_the_least_energy(job, monkeypatch):
     """Of all motions within the limits: a general bounded minimizer that starts from it gains next to nothing."""
     from scipy.optimize import minimize
 
-    model, truth = job
-    bounded = tuple(
-        replace(j, coordinates=tuple(replace(c, lower=-0.4, upper=0.1) for c in j.coordinates))
-        if j.name == "left_forearm" else j for j in model.joints
-    )  # fmt: skip
-    model = replace(model, joints=bounded)
+    model, truth = with_stiff_elbow(job[0]), job[1]
     recording = shortened(poses.record(truth, 1e-3, 8), 40)
     tasks = []
 

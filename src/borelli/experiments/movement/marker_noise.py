@@ -101,8 +101,9 @@ def _recorded(path: Path) -> Walk:
     """Return the walk of a fitted model from a recording, low-passed, at 60 Hz; it defines the ground truth."""
     read = read_recording(path)
     if not read.rate >= MIN_RATE:  # NaN for a single frame
+        found = f"{read.rate:g} frames per second" if np.isfinite(read.rate) else "no frame rate"
         raise SettingsError(
-            f"{path.name}: The recording has {read.rate:g} frames per second; at least {MIN_RATE:g} are needed for a "
+            f"{path.name}: The recording has {found}; at least {MIN_RATE:g} are needed for a "
             "motion at 60 Hz. Choose another recording."
         )
     recording = resample(clean(read), 60.0)
