@@ -46,8 +46,11 @@ STAR = {"hip_flexion": (15, 25), "hip_adduction": (-10, 20)}
 """Mean and range [degrees] of a star-arc trial: flexion, abduction and half circles between them."""
 
 
-def subject(number, marker_set):
-    """Return a subject with markers, and the generic human of the same mass and height that is to be fitted."""
+def subject(number, marker_set, regular=False):
+    """Return a subject with markers, and the generic human of the same mass and height that is to be fitted.
+
+    The joints of a regular subject are where regressions and landmarks say, so that errors are those of the skin alone.
+    """
     mass, height, sex = BODIES[number]
     rng = np.random.default_rng(100 + number)
     model = human(mass, height, sex, markers=marker_set)
@@ -61,7 +64,7 @@ def subject(number, marker_set):
     joints = []
     for joint in model.joints:
         shift = off.get(joint.name[:-2])
-        if shift is not None:
+        if shift is not None and not regular:
             at = np.array(joint.parent_frame.position) + shift * ([1.0, -1.0, 1.0] if joint.name.endswith("l") else 1.0)
             joint = replace(joint, parent_frame=replace(joint.parent_frame, position=tuple(at)))
         joints.append(joint)

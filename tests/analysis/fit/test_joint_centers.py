@@ -83,10 +83,11 @@ def test_regressions_move_with_the_pelvis():
         assert moved == pytest.approx(rotation.apply(regress_hip(*pelvis(), side)) + place, abs=1e-12)
 
 
+@pytest.mark.parametrize("person", [(75.0, 1.75, "male"), (60.0, 1.62, "female")])
 @pytest.mark.parametrize("marker_set", SETS)
-def test_ties_hold_on_the_generic_human(marker_set):
+def test_ties_hold_on_the_generic_human(marker_set, person):
     """The marker sets put landmarks where the regressions and widths of the literature have them, at mean stature."""
-    parameters = make_parameters(human(75.0, 1.75, markers=marker_set), True, {})
+    parameters = make_parameters(human(*person, markers=marker_set), True, {})
     assert {tie.joint[:-2] for tie in parameters.ties} >= {"hip", "knee", "ankle"}
     for tie in parameters.ties:
         deviation = tie.evaluate(parameters.start)[0]
@@ -141,9 +142,9 @@ def test_marker_sets_have_the_landmarks_that_determine_joints():
 # known centers under skin motion
 
 
-def skin_errors(number, marker_set, gait_name, functional=False):
+def skin_errors(number, marker_set, gait_name, functional=False, regular=False):
     """Return errors [m] of the centers of a subject whose skin moves, and the stated standard deviations."""
-    model, generic = subject(number, marker_set)
+    model, generic = subject(number, marker_set, regular)
     q, skin = gait(model, gait_name)
     walk = record(model, (q, skin))
     more = {"functional": record(model, star_arc(model))} if functional else {}
@@ -156,11 +157,11 @@ def skin_errors(number, marker_set, gait_name, functional=False):
     return errors, sd
 
 
-def judge_skin(cases, max_median, max_error):
+def judge_skin(cases, max_median, max_error, **options):
     """Check errors and their ratios to the stated standard deviations over cases, by joint."""
     norms, ratios = {name: [] for name in DISTAL}, {name: [] for name in DISTAL}
     for case in cases:
-        errors, sd = skin_errors(*case)
+        errors, sd = skin_errors(*case, **options)
         for name, error in errors.items():
             norms[name[:-2]].append(1e3 * np.linalg.norm(error))
             ratios[name[:-2]].append(error / sd[name])
@@ -178,11 +179,19 @@ def test_centers_are_found_although_skin_slides():
         assert 0.5 < z < 1.5  # of three bodies
 
 
+def test_skin_alone_hardly_moves_centers():
+    """Other proportions, landmarks that hold: what is left is what the fit takes from the skin."""
+    cases = [(number, SETS[number % 3], gait_name) for number, gait_name in ((1, "slow"), (3, "stiff"), (4, "normal"))]
+    assert list(judge_skin(cases, 8.0, 15.0, regular=True))
+
+
 @pytest.mark.slow
-def test_centers_of_all_bodies_gaits_and_sets():
+@pytest.mark.parametrize(("regular", "max_median", "max_error"), [(True, 8.0, 15.0), (False, 14.0, 20.0)])
+def test_centers_of_all_bodies_gaits_and_sets(regular, max_median, max_error):
+    """Stated errors include those of regressions and landmarks, so they are judged on bodies that have such errors."""
     cases = [(b, s, g) for b in range(len(BODIES)) for s in SETS for g in GAITS]
-    for z in judge_skin(cases, 14.0, 28.0):
-        assert 0.8 < z < 1.2
+    for z in judge_skin(cases, max_median, max_error, regular=regular):
+        assert regular or 0.8 < z < 1.2
 
 
 @pytest.mark.parametrize(("number", "marker_set"), [(0, "qualisys_cast"), (2, "opencap_mocap")])

@@ -41,12 +41,9 @@ class Proportions:
 
         s = {name: height * fraction for name, fraction in data["stature"].items()}
         s |= {name: s["foot_length"] * fraction for name, fraction in data["foot"].items()}
-        s["cervicale_height"] = height - self.length_scale * self.segments["head"]["length"]
-        # the trunk was measured along its curve: its parts divide the straight line from hips to neck
-        trunk = [self.segments[f"{part}_trunk"]["length"] for part in ("lower", "middle", "upper")]
-        straight = (s["cervicale_height"] - s["hip_height"]) / sum(trunk)
-        s["navel_height"] = s["hip_height"] + straight * trunk[0]
-        s["xiphion_height"] = s["navel_height"] + straight * trunk[1]
+        s |= _trunk_heights(self.segments, height, s["hip_height"])
+        # women's navels are higher above their hips in the tables, their iliac spines are not (Harrington et al. 2007)
+        s["pelvis_top_height"] = _trunk_heights(data["male"], height, s["hip_height"])["navel_height"]
         self.length = s
         self.shape: dict[str, Any] = {name: height * np.array(size) for name, size in data["shape"].items()}
 
@@ -73,6 +70,16 @@ class Proportions:
         mass = self.segments[segment]["mass"] * self.mass_scale * fraction
         even = mass_of_shapes([shape])
         return even.scaled(mass / even.mass)
+
+
+def _trunk_heights(segments: dict[str, Any], height: float, hip_height: float) -> dict[str, float]:
+    """Return heights of the ends of the parts of the trunk [m], of a person who stands."""
+    cervicale = height - height / segments["stature"] * segments["head"]["length"]
+    # the trunk was measured along its curve: its parts divide the straight line from hips to neck
+    trunk = [segments[f"{part}_trunk"]["length"] for part in ("lower", "middle", "upper")]
+    straight = (cervicale - hip_height) / sum(trunk)
+    navel = hip_height + straight * trunk[0]
+    return {"navel_height": navel, "xiphion_height": navel + straight * trunk[1], "cervicale_height": cervicale}
 
 
 def check_person(mass: float, height: float, sex: str) -> None:

@@ -82,17 +82,18 @@ def _segments(p: Proportions) -> list[Segment]:
 
 
 def _trunk(p: Proportions, collars: list[Segment]) -> list[Segment]:
-    hip, navel, xiphion, cervicale = (
-        np.array([0.0, 0.0, p.length[f"{name}_height"]]) for name in ("hip", "navel", "xiphion", "cervicale")
+    hip, pelvis_top, navel, xiphion, cervicale = (
+        np.array([0.0, 0.0, p.length[f"{name}_height"]])
+        for name in ("hip", "pelvis_top", "navel", "xiphion", "cervicale")
     )
-    crotch = hip - 0.25 * (navel - hip)  # the pelvis extends below the hip joints
+    crotch = hip - 0.25 * (pelvis_top - hip)  # the pelvis extends below the hip joints
     both = collars[0].solid + collars[1].solid  # added first, so that the rest of the trunk is exactly symmetric
     upper = p.solid("upper_trunk", cervicale, xiphion) - both
     return [
-        Segment("pelvis", hip, p.solid("lower_trunk", navel, hip), (box(crotch, navel, p.shape["pelvis"]),)),
+        Segment("pelvis", hip, p.solid("lower_trunk", navel, hip), (box(crotch, pelvis_top, p.shape["pelvis"]),)),
         Segment(
             "lower_torso", navel, p.solid("middle_trunk", xiphion, navel),
-            (box(navel, xiphion, p.shape["lower_torso"]),),
+            (box(pelvis_top, xiphion, p.shape["lower_torso"]),),
         ),
         Segment("upper_torso", xiphion, upper, (box(xiphion, cervicale, p.shape["upper_torso"]),)),
     ]  # fmt: skip
