@@ -1,6 +1,6 @@
 """Joint moments of borelli's own human against OpenSim's, and what makes the difference: filter, centers, axes.
 
-A moment about another center is M + (c - c') x F, with the force F of the joint; a torque is its component along an axis.
+A moment about another center is M + (c - c') x F, with F the force of the joint; a torque is the part along an axis.
 """
 
 from dataclasses import replace

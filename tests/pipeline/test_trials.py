@@ -27,6 +27,7 @@ from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.formats.trc import write_trc
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Recording, make_dataset
+from borelli.reports.report_warnings import residuals_of
 from borelli.synthetic.recordings import synthetic_recording
 
 from ..shared_data import shared
@@ -237,3 +238,12 @@ def test_a_seat_is_reported_and_estimated_by_a_whole_analysis(tmp_path):
     assert any("seat" in text for text in found.summary["warnings"])
     assert "supports the subject" in (tmp_path / "out" / "report.html").read_text()
     assert "ground_force_pelvis_vy" in (tmp_path / "out" / "ground_forces.mot").read_text()
+
+
+@pytest.mark.data
+def test_residuals_after_reduction_are_stated_once(tmp_path):
+    """Frames on plates and the height of the center of mass are those of the result, in its note and in its report."""
+    (found,) = analyze([shared(OVERGROUND)], tmp_path, replace(settings_of(OVERGROUND), reduce_residuals=True))
+    stated = found.energy.torques.settings["residual_reduction"]["after"]
+    assert stated == residuals_of(found.energy)._asdict()
+    assert stated["force_rms"] == pytest.approx(found.summary["residual_force_rms_n"])

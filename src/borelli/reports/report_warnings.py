@@ -45,7 +45,7 @@ class ReportWarning(NamedTuple):
 
 def residuals_of(energy: Energy) -> Residuals:
     """Return the residuals over the evaluated frames, and their limits."""
-    return judge_residuals(energy.torques, height=float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values)))
+    return judge_residuals(energy.torques)
 
 
 def all_notes(energy: Energy) -> tuple[Note, ...]:

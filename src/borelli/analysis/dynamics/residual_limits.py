@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.model.kinematics import center_of_mass
@@ -39,22 +38,16 @@ class Residuals(NamedTuple):
         return "all within" if not beyond else f"beyond: {', '.join(beyond)}"
 
 
-def judge_residuals(
-    torques: Torques, frames: NDArray[np.bool_] | None = None, height: float | None = None
-) -> Residuals:
-    """Return RMS and peak residuals over frames (the evaluated ones by default), with the limits.
-
-    `height` is the mean height of the center of mass [m], where it is known already.
-    """
-    used = torques.evaluated if frames is None else frames
+def judge_residuals(torques: Torques) -> Residuals:
+    """Return RMS and peak residuals over the evaluated frames, with the limits."""
+    used = torques.evaluated
     data, model = torques.data, torques.motion.model
     force, moment = (np.linalg.norm(data[name].values[used], axis=-1) for name in ("residual_force", "residual_moment"))
     external = model.mass * float(np.linalg.norm(model.gravity))
     if "ground_reaction_force" in data:
         external = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
-    if height is None:
-        up = -np.asarray(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-12)
-        height = float(np.mean(center_of_mass(model, data["coordinate_value"].values[used]) @ up))
+    up = -np.asarray(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-12)
+    height = float(np.mean(center_of_mass(model, data["coordinate_value"].values[used]) @ up))
     time = data["time"].values[used]
     rms = [float(np.sqrt(np.mean(one**2))) for one in (force, moment)]
     return Residuals(

@@ -139,11 +139,10 @@ def find_plate_offset(torques: Torques, used: Mask, curves: Derivatives, bound: 
 
 def with_reduction(before: Torques, after: Torques, reduction: Reduction) -> Torques:
     """Return the torques after residual reduction, with a note on its gain and its price."""
-    frames = before.evaluated
-    first, second = (judge_residuals(torques, frames) for torques in (before, after))
+    first, second = judge_residuals(before), judge_residuals(after)  # of each as its report states them
     known = "marker_error" in before.motion.data
     errors = [1e3 * torques.motion.marker_rms if known else float("nan") for torques in (before, after)]
-    legs, others = _torque_changes(before, after, frames)
+    legs, others = _torque_changes(before, after, before.evaluated & after.evaluated)
     settings = {
         "plate_offset_m": list(reduction.plate_offset), "mass_changes": reduction.masses.changes,
         "center_displacement_m": {reduction.masses.trunk: [float(x) for x in reduction.masses.displacement]},
@@ -166,7 +165,7 @@ def _text(
     price = f"marker error {errors[0]:.2f} to {errors[1]:.2f} mm RMS, " if np.isfinite(errors[0]) else ""
     bounds = reduction.bounds
     return (
-        f"Residuals were reduced over {before.frames} frames with full ground reaction force: force "
+        f"Residuals were reduced over {after.frames} frames with full ground reaction force: force "
         f"{before.force_rms:.1f} to {after.force_rms:.1f} N RMS (peak {before.force_peak:.0f} to "
         f"{after.force_peak:.0f}), moment {before.moment_rms:.1f} to {after.moment_rms:.1f} N m RMS (peak "
         f"{before.moment_peak:.0f} to {after.moment_peak:.0f}). Limits of Hicks et al. (2015): "
