@@ -17,7 +17,7 @@ from borelli.recording.io import read_recording
 
 from ..analysis.ground.test_predict_grf_against_plates import LABS, compare, read_plates
 from ..shared_data import SHARED_DATA
-from .coverage import coverage
+from .interval_shares import coverage
 from .known_truth import analyze_trial, make_trial
 
 REPEATS = 19

@@ -55,9 +55,9 @@ def parameter_covariance(
         visible = group.problem.weight > 0.0
         slope *= visible[:, :, None, None]
         flat = slope.reshape(-1, n)
-        data += (group.weight * MARKER_STIFFNESS) * (flat.T @ flat)
-        white = group.weight**2 * MARKER_STIFFNESS * (flat.T @ flat)
-        modes.append((white, group, slope, rotation))
+        squares = (group.weight * MARKER_STIFFNESS) * (flat.T @ flat)
+        data += squares
+        modes.append((group.weight * squares, group, slope, rotation))
     information = derivatives.matrix - data + MARKER_STIFFNESS * shared_errors(parameters.ties, p, MARKER_SD)
     for white, group, slope, rotation in modes:
         information += white
@@ -75,9 +75,10 @@ def _skin_modes(parameters: FitParameters, group: FrameGroup, slope: Array, rota
     for body in dict.fromkeys(marker.body for marker in markers if marker.body in index):
         own = [m for m, marker in enumerate(markers) if marker.body == body]
         local = skin_displacements(body, np.array([markers[m].position for m in own])) / np.sqrt(len(patterns))
-        world = np.einsum("fik,cmk->fcmi", rotation[:, index[body]], local)
-        for pattern in patterns:
-            result.append(np.einsum("f,fmip,fcmi->pc", pattern, slope[:, own], world, optimize=True))
+        world = np.einsum("fik,cmk->cfmi", rotation[:, index[body]], local)
+        moved = patterns[:, None, :, None, None] * world
+        size = world[0].size
+        result.append((moved.reshape(-1, size) @ slope[:, own].reshape(size, -1)).T)
     return np.concatenate(result, axis=1)
 
 
