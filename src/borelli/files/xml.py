@@ -122,6 +122,8 @@ def find_root_tag(content: bytes) -> str | None:
             parser.Parse(content[start : start + 4096], False)
             if tags:
                 break
+        else:
+            parser.Parse(b"", True)  # from 2.6 on, expat keeps a long token back until it gets more or the end
     except (expat.ExpatError, LookupError, ValueError):
         pass
     return tags[0] if tags else None

@@ -236,7 +236,8 @@ class _Problem:
         count = len(allowed)
         jacobian: Any = 0
         for part, operator in zip(np.where(used[:, None, None], parts, 0.0), filtered, strict=True):
-            blocks = sparse.block_diag(list(part), format="csr")  # (frames, 6, columns)
+            # (frames, 6, columns); the first block states the kind of the result, which scipy is about to change
+            blocks = sparse.block_diag([sparse.coo_matrix(part[0]), *part[1:]], format="csr")
             jacobian = jacobian + blocks @ sparse.kron(operator, sparse.identity(count), format="csr")
         scale = float(np.mean(r0[used] ** 2)) + 1e-12
         penalty = sparse.kron(basis.T @ basis, sparse.diags(WEIGHT * scale / allowed**2), format="csc")
