@@ -40,22 +40,20 @@ def test_version():
     assert run("--version").stdout.strip() == borelli.__version__
 
 
-def test_help_lists_every_command_and_is_quick():
+def test_help_lists_every_command_and_loads_no_large_library():
     done = run("--help")
     assert done.returncode == 0
     assert all(re.search(rf"\b{name}\b", done.stdout) for name in COMMANDS)
     code = (
-        "import sys, time; start = time.perf_counter(); sys.argv = ['borelli', '--help']\n"
+        "import sys; sys.argv = ['borelli', '--help']\n"
         "from borelli.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print('numba' in sys.modules, time.perf_counter() - start, file=sys.stderr)"
+        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
-    took = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split() for _ in range(3)
-    ]
-    assert took[0][0] == "False"
-    assert min(float(seconds) for _, seconds in took) < 1.0  # [s], as stated in the README
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split())
+    assert "typer" in loaded
+    assert not loaded & {"numba", "scipy", "xarray", "pandas", "matplotlib", "h5py", "numpy"}
 
 
 def test_every_command_and_option_is_documented():
