@@ -73,7 +73,7 @@ class Proportions:
 
 
 def _trunk_heights(segments: dict[str, Any], height: float, hip_height: float) -> dict[str, float]:
-    """Return heights of the ends of the parts of the trunk [m], of a person who stands."""
+    """Return heights [m] of the ends of the parts of the trunk in standing."""
     cervicale = height - height / segments["stature"] * segments["head"]["length"]
     # the trunk was measured along its curve: its parts divide the straight line from hips to neck
     trunk = [segments[f"{part}_trunk"]["length"] for part in ("lower", "middle", "upper")]
