@@ -266,9 +266,10 @@ def _name_uncertain(recording: Recording, height: float) -> Recording:
 
 
 def _points(recording: Recording) -> Array:
-    points = recording.data["marker_position"].values.astype(float)
-    points[(points == 0.0).all(axis=-1)] = np.nan  # many systems write the origin for a missing marker
-    return points
+    """Return the positions of markers, which callers do not change; those of a long recording fill memory once."""
+    points = np.asarray(recording.data["marker_position"].values, dtype=float)
+    zero = (points == 0.0).all(axis=-1)  # many systems write the origin for a missing marker
+    return np.where(zero[..., None], np.nan, points) if zero.any() else points
 
 
 def _is_usable(one: PointLabel) -> bool:
