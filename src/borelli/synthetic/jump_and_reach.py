@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 GRAVITY = 9.81
 MAX_ITERATIONS = 40
-SHANK_LEAN = 0.38
+SHANK_LEAN = 0.45
 """Forward lean of a shank per knee flexion."""
 TAKEOFF = 0.95
 """Time at which the feet leave the ground [s]."""
@@ -173,10 +173,10 @@ def _jump_height(t: Array, standing: float, takeoff: float, landing: float) -> A
     """Return the height of the center of mass [m], given those in standing, at takeoff and at landing."""
     speed = (landing - takeoff) / FLIGHT + 0.5 * GRAVITY * FLIGHT
     parabola = takeoff + speed * (t - TAKEOFF) - 0.5 * GRAVITY * (t - TAKEOFF) ** 2
-    low, deep = standing - 0.18, standing - 0.14
-    before = minimum_jerk([(0.2, standing), (0.72, low, 0.0, 10.0), (TAKEOFF, takeoff, speed, -GRAVITY)], t)
+    low, deep = standing - 0.26, standing - 0.20
+    before = minimum_jerk([(0.2, standing), (0.66, low, 0.0, 8.0), (TAKEOFF, takeoff, speed, -GRAVITY)], t)
     after = minimum_jerk([
-        (LANDING, landing, speed - GRAVITY * FLIGHT, -GRAVITY), (LANDING + 0.22, deep, 0.0, 6.0),
+        (LANDING, landing, speed - GRAVITY * FLIGHT, -GRAVITY), (LANDING + 0.26, deep, 0.0, 5.0),
         (LANDING + 1.0, standing),
     ], t)  # fmt: skip
     return np.where(t <= TAKEOFF, before, np.where(t < LANDING, parabola, after))
