@@ -24,10 +24,8 @@ HEIGHT_SD = 0.003
 """[m] of a marker's height above the others of a flat foot: a sole is flat to about one degree."""
 MAX_SPEED = 0.1
 """[m/s] of the markers of a foot at rest."""
-MIN_LOAD, WALKING_LOAD = 0.5, 1.2
-"""Fraction of its largest vertical force that a flat foot supports, and the most that counts as largest, in body
-weights: landing from a jump takes several.
-"""
+MIN_LOAD = 0.5
+"""Fraction of its largest vertical force that a flat foot supports."""
 MIN_FRAMES = 3
 SPINES = ("asis", "psis")
 MIN_PELVIS_WIDTH = 0.05
@@ -109,8 +107,7 @@ def _heights(model: Model, markers: tuple[int, ...], recording: Recording, side:
         force = np.interp(
             data["time"].values, data["analog_time"].values, np.nan_to_num(data["ground_reaction_force"].values[:, 2])
         )
-        weight = model.mass * float(np.linalg.norm(model.gravity))
-        flat &= force > MIN_LOAD * max(min(force.max(), WALKING_LOAD * weight), 1.0)
+        flat &= force > MIN_LOAD * max(force.max(), 1.0)
     if flat.sum() < MIN_FRAMES:
         return None
     return np.asarray(np.median(at[flat][..., 2], axis=0))
