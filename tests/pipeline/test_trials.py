@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
@@ -27,7 +28,6 @@ from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.formats.trc import write_trc
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Recording, make_dataset
-from borelli.reports.report_warnings import residuals_of
 from borelli.synthetic.recordings import synthetic_recording
 
 from ..shared_data import shared
@@ -245,5 +245,5 @@ def test_residuals_after_reduction_are_stated_once(tmp_path):
     """Frames on plates and the height of the center of mass are those of the result, in its note and in its report."""
     (found,) = analyze([shared(OVERGROUND)], tmp_path, replace(settings_of(OVERGROUND), reduce_residuals=True))
     stated = found.energy.torques.settings["residual_reduction"]["after"]
-    assert stated == residuals_of(found.energy)._asdict()
+    assert stated == judge_residuals(found.energy.torques)._asdict()
     assert stated["force_rms"] == pytest.approx(found.summary["residual_force_rms_n"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import borelli
+from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
@@ -22,7 +23,7 @@ from borelli.reports.consequences import ANGLES, CODES, GROUPS
 from borelli.reports.energy_sections import residual_section
 from borelli.reports.motion_player import MAX_FRAMES, POSITION_UNIT, pack_motion
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import report_warnings, residuals_of
+from borelli.reports.report_warnings import report_warnings
 from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot, spans
 from borelli.synthetic.recordings import synthetic_recording
 
@@ -274,7 +275,7 @@ def test_curves_have_the_signs_of_the_normative_curves(analyzed):
 
 
 def test_limits_of_residuals_are_those_of_hicks(analyzed):
-    found = residuals_of(analyzed.energy)
+    found = judge_residuals(analyzed.energy.torques)
     force = analyzed.energy.torques.data["ground_reaction_force"].sum("foot").values
     assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
     assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
@@ -290,7 +291,7 @@ def test_residual_plots_show_which_frames_are_evaluated(analyzed):
     section = residual_section(analyzed.energy, None)
     assert section.count('class="shaded"') == 2 * len(shaded) + 1  # two plots and the legend
     assert f"{used.sum()} of {len(time)} frames" in section
-    found = residuals_of(analyzed.energy)
+    found = judge_residuals(analyzed.energy.torques)
     force = np.linalg.norm(torques.data["residual_force"].values[used], axis=1)
     assert found.force_peak == force.max() and found.force_rms == pytest.approx(torques.residual_force_rms)
 

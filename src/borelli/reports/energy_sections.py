@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.gait_curves import SIDES
 from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
@@ -22,7 +23,6 @@ from borelli.reports.html_parts import (
     scroll,
     table,
 )
-from borelli.reports.report_warnings import residuals_of
 from borelli.reports.svg import Line, line_plot, spans
 
 MIN_MOVEMENT = {"rad": np.radians(2.0), "m": 0.01}
@@ -58,7 +58,7 @@ WITHOUT_UNCERTAINTY = ("distance_m", "residual_work_net_j", "energy_balance_erro
 
 def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
     """Return residual force and moment over time, with their recommended limits."""
-    data, found = energy.torques.data, residuals_of(energy)
+    data, found = energy.torques.data, judge_residuals(energy.torques)
     time = data["time"].values
     outside = spans(time, ~energy.torques.evaluated)
     plots = ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.strides import Statistic, is_jump, parameters_by_side
 from borelli.export.gait_curves import SIDES, Gait
@@ -18,7 +19,7 @@ from borelli.model.people.partial import is_partial
 from borelli.reports.html_parts import scroll, warning_items, with_deviation
 from borelli.reports.overview_sections import GRF_SOURCES, words_of
 from borelli.reports.parameter_sections import TYPICAL_ADULT, gait_title, norm_text
-from borelli.reports.report_warnings import MAX_MARKER_RMS, group_warnings, report_warnings, residuals_of
+from borelli.reports.report_warnings import MAX_MARKER_RMS, group_warnings, report_warnings
 
 KEY_PARAMETERS = (  # name, title, unit, unit in summary.json, digits, whether by side
     ("speed", "Walking speed", "m/s", "m_per_s", 2, False),
@@ -176,7 +177,7 @@ def _quality(energy: Energy) -> str:
     if "marker_error" in motion.data:
         rows.append(("Marker error, RMS", 1e3 * motion.marker_rms, 1e3 * MAX_MARKER_RMS, "mm"))
     if energy.torques.grf_source != "none" and not is_partial(motion.model):
-        peaks = residuals_of(energy)
+        peaks = judge_residuals(energy.torques)
         rows.append(("Residual force, peak", peaks.force_peak, peaks.force_limit, "N"))
         rows.append(("Residual moment, peak", peaks.moment_peak, peaks.moment_limit, "N m"))
     body = "".join(

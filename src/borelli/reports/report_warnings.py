@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.analysis.dynamics.residual_limits import Residuals, judge_residuals
+from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
 from borelli.model.people.partial import is_partial
@@ -41,11 +41,6 @@ class ReportWarning(NamedTuple):
     code: str = ""
     results: str = ALL
     """Affected results, one of `GROUPS`."""
-
-
-def residuals_of(energy: Energy) -> Residuals:
-    """Return the residuals over the evaluated frames, and their limits."""
-    return judge_residuals(energy.torques)
 
 
 def all_notes(energy: Energy) -> tuple[Note, ...]:
@@ -152,7 +147,7 @@ def _residual_warnings(energy: Energy) -> list[ReportWarning]:
     if energy.torques.grf_source == "none":
         text = "No ground reaction force is available: the residuals contain it all, and leg torques are not valid."
         return [ReportWarning(text, "bad", "Use a recording with force plates.", "grf_unavailable")]
-    peaks = residuals_of(energy)
+    peaks = judge_residuals(energy.torques)
     warnings = []
     if peaks.force_peak > peaks.force_limit:
         text = (
