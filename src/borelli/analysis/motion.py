@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import ModelError
@@ -24,6 +23,7 @@ from borelli.numerics.quaternions import quaternion_series
 from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import common_prefix, normalize_label
 from borelli.recording.recording import LAB, Note, Recording
+from borelli.tree.kinematic_tree import Tree, make_tree
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset

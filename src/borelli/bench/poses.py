@@ -12,13 +12,13 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import find_initial_pose, make_ik_problem, solve_poses
 from borelli.analysis.kinematics.snap_penalty import group_variables, joint_rotation
 from borelli.analysis.motion import Motion as Estimate
-from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.bench import workload as job
 from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Measurement, joint_angle_rms, summary, timed
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import GROUND, Coordinate, Joint, Model
 from borelli.recording.recording import Recording, make_dataset
+from borelli.tree.kinematic_tree import make_tree
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import least_squares
 
 import borelli as bo
-from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import (
     compute_body_poses,
@@ -19,6 +18,7 @@ from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupled_coordinates, marker_jacobians, marker_positions, poses
 from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, TransformAxis
+from borelli.tree.kinematic_tree import make_tree
 
 STRAIGHT = Function((-9.0, 9.0), ((-9.0, 1.0),))
 ROLLING = Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05)))

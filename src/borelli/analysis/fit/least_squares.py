@@ -21,10 +21,10 @@ from borelli.analysis.fit.parameters import FitParameters
 from borelli.analysis.fit.skin_motion import parameter_covariance
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, solve_poses
 from borelli.analysis.motion import marker_points, root_columns
-from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
 from borelli.errors import BorelliError
 from borelli.numerics.vectors import Array
+from borelli.tree.kinematic_tree import make_tree
 
 MAX_ITERATIONS = 60
 STEP_TOLERANCE = 1e-7

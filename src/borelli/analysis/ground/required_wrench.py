@@ -20,7 +20,6 @@ from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.ground.soles import Soles
 from borelli.analysis.motion import rotate, to_model_axes
 from borelli.analysis.tree_kernels.friction_cone_forces import compute_point_paths
-from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
 from borelli.analysis.tree_kernels.newton_ik import make_ik_search
 from borelli.errors import ModelError
@@ -29,6 +28,7 @@ from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.vectors import Array, cross
+from borelli.tree.kinematic_tree import Tree, make_tree
 
 FORCE_WEIGHT, MOMENT_WEIGHT, TORQUE_WEIGHT = 20.0, 100.0, 1.0
 """Weights of 1 N and 1 N m left at the root, about the center of mass, and of 1 N m left at a joint of the legs.

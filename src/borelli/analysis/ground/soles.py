@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import marker_points, to_model_axes
-from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import ModelError
 from borelli.model.model import Body, Model, Shape
@@ -27,6 +26,7 @@ from borelli.model.transforms import orientation_matrix
 from borelli.numerics.vectors import Array
 from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.landmarks import identify_landmarks
+from borelli.tree.kinematic_tree import make_tree
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")

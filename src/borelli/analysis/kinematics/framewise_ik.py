@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion, make_motion, marker_points, match_markers, rotate, to_model_axes
-from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
@@ -31,6 +30,7 @@ from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.objects import OBJECT_VARIABLES
 from borelli.recording.recording import Note, Recording
+from borelli.tree.kinematic_tree import Tree, make_tree
 
 MARKER_STIFFNESS = 1000.0
 """[N/m] of a marker spring."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedMatrix
 from borelli.numerics.vectors import Array
+from borelli.tree.kinematic_tree import Tree
 
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search, solve_ik_frames
 from borelli.kernels.shared_tuples import SharedTuple
@@ -25,6 +24,7 @@ from borelli.model.landmark_atlas import segment_of
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.numerics.vectors import Array
+from borelli.tree.kinematic_tree import Tree, make_tree
 
 HEIGHT = 1.75
 """Height [m] of the generic model, at scale 1."""

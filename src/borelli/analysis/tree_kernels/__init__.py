@@ -1,1 +1,1 @@
-"""Reduced coordinates: the model as a kinematic tree, for inverse kinematics and per-frame derivatives."""
+"""Compiled marker energy, Newton steps and elimination on the kinematic tree, for inverse kinematics and fitting."""

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.forward_kinematics import compute_poses
 from borelli.analysis.tree_kernels.marker_energy import compute_points
 from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
+from borelli.tree.forward_kinematics import compute_poses
 
 Floats = NDArray[np.float64]
 

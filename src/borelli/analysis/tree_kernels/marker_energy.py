@@ -27,11 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.forward_kinematics import TreePose, compute_poses, make_tree_pose
-from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.kernels.jit import inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
+from borelli.tree.forward_kinematics import TreePose, compute_poses, make_tree_pose
+from borelli.tree.kinematic_tree import Tree
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

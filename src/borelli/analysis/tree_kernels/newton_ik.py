@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.forward_kinematics import compute_poses
-from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.analysis.tree_kernels.marker_energy import (
     MarkerEnergy,
     Points,
@@ -28,6 +26,8 @@ from borelli.analysis.tree_kernels.marker_energy import (
 from borelli.kernels.array_checks import check_array
 from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
 from borelli.kernels.shared_tuples import SharedTuple, load_shared
+from borelli.tree.forward_kinematics import compute_poses
+from borelli.tree.kinematic_tree import Tree
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.analysis.tree_kernels.marker_energy import (
     Points,
     RestSprings,
@@ -27,6 +26,7 @@ from borelli.analysis.tree_kernels.marker_energy import (
 from borelli.analysis.tree_kernels.newton_ik import IkSearch, factor_in_place, make_ik_search, solve_in_place
 from borelli.kernels.jit import inline_into_caller, kernel
 from borelli.kernels.shared_tuples import load_shared
+from borelli.tree.kinematic_tree import Tree
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""Muscles: paths with wrapping, moment arms, force curves, activation and musculotendon dynamics, energy."""

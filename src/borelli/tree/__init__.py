@@ -1,0 +1,1 @@
+"""Kinematic tree of a model as arrays, and compiled forward kinematics."""
