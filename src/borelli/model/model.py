@@ -310,7 +310,7 @@ class Muscle:
 
 @dataclass(frozen=True, slots=True)
 class Ligament:
-    """Passive band along a path that pulls with force_scale times force_length(length / resting_length).
+    """Passive tissue along a path that pulls with force_scale times force_length(length / resting_length).
 
     It exerts no force at or below its resting length.
     """

@@ -79,7 +79,9 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         joints=tuple(map(scaled_joint, model.joints)),
         markers=tuple(map(scaled_point, model.markers)),
         muscles=tuple(replace(muscle, path=tuple(map(scaled_point, muscle.path))) for muscle in model.muscles),
-        ligaments=tuple(replace(band, path=tuple(map(scaled_point, band.path))) for band in model.ligaments),
+        ligaments=tuple(
+            replace(ligament, path=tuple(map(scaled_point, ligament.path))) for ligament in model.ligaments
+        ),
     )
 
 

@@ -400,14 +400,14 @@ def _ligament_problems(
 
 
 def _path_problems(
-    band: Muscle | Ligament, bodies: Collection[str], coordinates: Collection[str], wraps: Collection[str]
+    element: Muscle | Ligament, bodies: Collection[str], coordinates: Collection[str], wraps: Collection[str]
 ) -> Iterator[str]:
-    if len(band.path) < 2:
-        yield f"The path has {len(band.path)} points. Give at least an origin and an insertion."
-    for point in band.path:
+    if len(element.path) < 2:
+        yield f"The path has {len(element.path)} points. Give at least an origin and an insertion."
+    for point in element.path:
         yield from _path_point_problems(point, bodies, coordinates)
-    for wrap in band.wraps:
-        yield from _path_wrap_problems(wrap, len(band.path), wraps)
+    for wrap in element.wraps:
+        yield from _path_wrap_problems(wrap, len(element.path), wraps)
         if wrap.side_point is not None:
             yield from _path_point_problems(wrap.side_point, bodies, coordinates)
 

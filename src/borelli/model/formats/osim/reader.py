@@ -206,5 +206,5 @@ def _at_defaults(model: Model) -> Model:
     return replace(
         model,
         muscles=tuple(replace(muscle, path=tuple(map(at_default, muscle.path))) for muscle in model.muscles),
-        ligaments=tuple(replace(band, path=tuple(map(at_default, band.path))) for band in model.ligaments),
+        ligaments=tuple(replace(ligament, path=tuple(map(at_default, ligament.path))) for ligament in model.ligaments),
     )

@@ -296,9 +296,9 @@ def ligament_element(ligament: Ligament, names: Names, notes: Notes) -> Element:
     )
 
 
-def _geometry_path(band: Muscle | Ligament, name: str, names: Names, notes: Notes) -> Element:
-    points = [_point(point, f"{name}-P{i + 1}", band, names, notes) for i, point in enumerate(band.path)]
-    wraps = [_wrap(wrap, i, band, names, notes) for i, wrap in enumerate(band.wraps)]
+def _geometry_path(element: Muscle | Ligament, name: str, names: Names, notes: Notes) -> Element:
+    points = [_point(point, f"{name}-P{i + 1}", element, names, notes) for i, point in enumerate(element.path)]
+    wraps = [_wrap(wrap, i, element, names, notes) for i, wrap in enumerate(element.wraps)]
     return make_element(
         "GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"
     )
