@@ -35,9 +35,9 @@ from borelli.model.io import read_model as read_model
 from borelli.model.io import write_model as write_model
 from borelli.model.marker_sets import add_marker_set as add_marker_set
 from borelli.model.model import Model as Model
-from borelli.model.people.full_skeleton import full_skeleton as full_skeleton
-from borelli.model.people.human import human as human
 from borelli.model.validate import validate as validate
+from borelli.people.full_skeleton import full_skeleton as full_skeleton
+from borelli.people.human import human as human
 from borelli.physics.inputs import Drive as Drive
 from borelli.physics.simulate import simulate as simulate
 from borelli.physics.solver_settings import SolverSettings as SolverSettings

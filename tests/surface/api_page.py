@@ -29,7 +29,7 @@ def description(value):
 
 def page_of(value):
     """Return the page that has an object's section: that of its package, or the one for reports, files and errors."""
-    package = value.__module__.split(".")[1]
+    package = value.__module__.split(".")[1].replace("people", "model")
     return package if package in PACKAGES else "files"
 
 

@@ -9,7 +9,7 @@ from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.kernels.compile_cache import CompileTask
 from borelli.model.kinematics import marker_positions
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 
 FRAMES = 16

@@ -26,7 +26,7 @@ from borelli.export.opensim_names import (
 )
 from borelli.files.atomic import atomic_path
 from borelli.model.kinematics import root_coordinates
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -56,8 +56,6 @@ from borelli.model.model import (
     Vector,
     WrapObject,
 )
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.human import human
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.validate import validate
 
@@ -95,9 +93,7 @@ __all__ = [
     "coupled_motion",
     "evaluate",
     "extent",
-    "full_skeleton",
     "generalized_forces",
-    "human",
     "linear",
     "list_marker_sets",
     "marker_jacobians",

@@ -21,9 +21,9 @@ from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
 from borelli.model.io import read_model
 from borelli.model.model import Model
-from borelli.model.people.human import human
-from borelli.model.people.partial import is_partial
 from borelli.model.resize import scale_mass
+from borelli.people.human import human
+from borelli.people.partial import is_partial
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates

@@ -24,8 +24,8 @@ from borelli.analysis.energetics.energy_balance import (
 from borelli.analysis.motion import AXES, to_model_axes
 from borelli.analysis.strides import Stride, find_strides, is_jump, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
-from borelli.model.people.partial import is_partial
 from borelli.numerics.vectors import Array
+from borelli.people.partial import is_partial
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ import numpy as np
 
 from borelli.model.marker_sets import add_marker_set
 from borelli.model.model import Frame, Model, Shape
-from borelli.model.people.anthropometry import Proportions, check_person, table
-from borelli.model.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, box, limb, offset, person, slab
 from borelli.model.transforms import X, Y, Z
 from borelli.model.validate import validate
+from borelli.people.anthropometry import Proportions, check_person, table
+from borelli.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, box, limb, offset, person, slab
 
 # name, kind, parent, child, axes, angles; on the right side for pairs (`*` stands for the side's letter)
 JOINTS = (
