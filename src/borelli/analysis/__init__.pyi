@@ -4,6 +4,10 @@ from borelli.analysis.energetics.energy import Energy as Energy
 from borelli.analysis.error_sources.error_sizes import ErrorSizes as ErrorSizes
 from borelli.analysis.fit.fit_model import Fit as Fit
 from borelli.analysis.live_tracking import LivePose as LivePose
+from borelli.analysis.load_sharing.share_loads import SharingResult as SharingResult
+from borelli.analysis.load_sharing.share_loads import share_loads as share_loads
+from borelli.analysis.load_sharing.sharing_settings import Reserves as Reserves
+from borelli.analysis.load_sharing.sharing_settings import SharingSettings as SharingSettings
 from borelli.analysis.monte_carlo import MonteCarloResult as MonteCarloResult
 from borelli.analysis.motion import Motion as Motion
 from borelli.analysis.motion import make_motion as make_motion
