@@ -391,6 +391,18 @@ def _muscle_problems(
         yield from _path_wrap_problems(wrap, len(muscle.path), wraps)
         if wrap.side_point is not None:
             yield from _path_point_problems(wrap.side_point, bodies, coordinates)
+    yield from _pulley_problems(muscle)
+
+
+def _pulley_problems(muscle: Muscle) -> Iterator[str]:
+    if any(not pulley.divisor > 0.0 for pulley in muscle.pulleys):
+        yield f"Divisors of pulleys are {[pulley.divisor for pulley in muscle.pulleys]}. All must be positive."
+    first = [pulley.first for pulley in muscle.pulleys]
+    if any(not 0 <= i < len(muscle.path) for i in first) or any(b <= a for a, b in pairwise(first)):
+        yield (
+            f"Pulleys begin at points {first}, but the points are numbered 0 to {len(muscle.path) - 1}. "
+            "Give increasing indices of path points."
+        )
 
 
 def _path_point_problems(point: PathPoint, bodies: Collection[str], coordinates: Collection[str]) -> Iterator[str]:
