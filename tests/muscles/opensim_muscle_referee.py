@@ -89,7 +89,7 @@ def smoothed_metabolics(model, cases):
     metabolics.setName("smoothed")
     metabolics.set_use_smoothing(True)
     for case in cases:
-        muscle = opensim.Muscle.safeDownCast(model.getMuscles().get(case["name"]))
+        muscle = opensim.Muscle.safeDownCast(model.getForceSet().get(case["name"]))
         metabolics.addMuscle(case["name"], muscle, case["slow"], 250000.0)
     model.addComponent(metabolics)
     return metabolics
@@ -141,7 +141,7 @@ def answer_muscles(cases, with_probes):
     if with_probes:
         for i in range(model.getProbeSet().getSize()):
             probe = model.getProbeSet().get(i)
-            values = probe.computeProbeInputs(state)
+            values = getattr(opensim, probe.getConcreteClassName()).safeDownCast(probe).computeProbeInputs(state)
             result[probe.getName()] = [values.get(k) for k in range(values.size())]
         result["smoothed"] = {
             "total": [smoothed.getMuscleMetabolicRate(state, f"/forceset/{c['name']}") for c in cases],
@@ -199,6 +199,20 @@ def answer_simulation(case):
     return answers
 
 
+def answer_lengths(case):
+    """Return names and path lengths of a model's muscles along a table of coordinates [rad, m]."""
+    model = opensim.Model(case["model"])
+    state = model.initSystem()
+    muscles = [model.getMuscles().get(k) for k in range(model.getMuscles().getSize())]
+    lengths = []
+    for row in case["values"]:
+        for name, value in zip(case["coordinates"], row, strict=True):
+            model.getCoordinateSet().get(name).setValue(state, value, False)
+        model.realizePosition(state)
+        lengths.append([muscle.getLength(state) for muscle in muscles])
+    return {"names": [muscle.getName() for muscle in muscles], "lengths": lengths}
+
+
 def main(question, answer):
     opensim.Logger.setLevelString("Off")
     asked = json.loads(Path(question).read_text())
@@ -211,6 +225,8 @@ def main(question, answer):
         result["curves"] = [answer_curve(case) for case in asked["curves"]]
     if "simulations" in asked:
         result["simulations"] = [answer_simulation(case) for case in asked["simulations"]]
+    if "lengths" in asked:
+        result["lengths"] = answer_lengths(asked["lengths"])
     Path(answer).write_text(json.dumps(result))
 
 
