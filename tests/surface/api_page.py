@@ -8,7 +8,18 @@ from pathlib import Path
 import borelli
 
 FOLDER = Path(__file__).parents[2] / "docs" / "api"
-PACKAGES = ("recording", "model", "analysis", "pipeline", "physics", "control", "scenes", "synthetic", "view")
+PACKAGES = (
+    "recording",
+    "model",
+    "muscles",
+    "analysis",
+    "pipeline",
+    "physics",
+    "control",
+    "scenes",
+    "synthetic",
+    "view",
+)
 INTRODUCTION = """# API reference
 
 `import borelli as bo` gives the functions of every stage, their results and the errors. Everything else is in a

@@ -42,6 +42,12 @@ TABLES = {
     "ground_forces": ("mot", "Ground reaction forces"),
 }
 """Suffix and first line of the file of each table."""
+MUSCLE_TABLES = {
+    "muscle_activations": ("sto", "Muscle activations", "muscle_activation"),
+    "muscle_forces": ("sto", "Muscle forces along the tendon [N]", "muscle_force"),
+}
+"""Suffix, first line and variable of the tables of muscles."""
+MUSCLE_FILES = tuple(f"{table}.{suffix}" for table, (suffix, _, _) in MUSCLE_TABLES.items())
 ERROR_FILE = "marker_errors.csv"
 TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), ERROR_FILE)
 """Files that `write_tables` writes."""
@@ -56,6 +62,11 @@ def write_tables(energy: Energy, folder: Path) -> None:
         # a foot in the air has no center of pressure; the force on a foot of a partial body may be unknown
         known = np.nan_to_num(values) if table == "ground_forces" and not partial else values
         write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
+    if energy.muscles is not None:
+        data = energy.muscles.data
+        for table, (suffix, title, variable) in MUSCLE_TABLES.items():
+            names = [str(name) for name in data["muscle"].values]
+            write_table(folder / f"{table}.{suffix}", title, data["time"].values, names, data[variable].values)
     data = energy.torques.motion.data
     if "marker_error" in data:
         columns = [f"{name}_mm" for name in map(str, data["marker"].values)]

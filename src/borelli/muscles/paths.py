@@ -105,7 +105,7 @@ def muscle_paths(
         SettingsError: if the arrays do not fit the model or contain NaN, or the geometry is unknown.
         ModelError: if a muscle is unknown.
     """
-    frames = _Frames(model, coordinates, geometry, muscles)
+    frames = PathFrames(model, coordinates, geometry, muscles)
     rows, arrays = frames.q, frames.arrays
     length = np.zeros((len(rows), len(frames.names)))
     arm = np.zeros((*length.shape, rows.shape[1]))
@@ -129,7 +129,7 @@ def path_points(
     """
     from borelli.muscles.polylines import polyline
 
-    frames = _Frames(model, coordinates, geometry, muscles)
+    frames = PathFrames(model, coordinates, geometry, muscles)
     result = []
     for row in frames.q:
         frames.run(row[None])
@@ -141,7 +141,7 @@ def lines_of_action(
     model: Model, coordinates_row: ArrayLike, *, geometry: str = "exact", muscles: Sequence[str] | None = None
 ) -> tuple[LineOfAction, ...]:
     """Return the forces of unit tension of each muscle on its bodies in one pose."""
-    frames = _Frames(model, coordinates_row, geometry, muscles)
+    frames = PathFrames(model, coordinates_row, geometry, muscles)
     if len(frames.q) != 1:
         raise SettingsError(f"coordinates_row: Found {len(frames.q)} rows. Give the coordinates of one pose.")
     frames.run(frames.q)
@@ -155,7 +155,7 @@ def lines_of_action(
     return tuple(lines)
 
 
-class _Frames:
+class PathFrames:
     """Arrays of a model's paths with the coordinates of frames."""
 
     def __init__(

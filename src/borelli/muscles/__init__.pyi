@@ -1,0 +1,17 @@
+from borelli.muscles.body_wrenches import body_wrenches as body_wrenches
+from borelli.muscles.excitations import Excitations as Excitations
+from borelli.muscles.hill import ElasticTendon as ElasticTendon
+from borelli.muscles.hill import RigidTendon as RigidTendon
+from borelli.muscles.hill import elastic_tendon_force as elastic_tendon_force
+from borelli.muscles.hill import evaluate_curve as evaluate_curve
+from borelli.muscles.hill import rigid_tendon_force as rigid_tendon_force
+from borelli.muscles.hill import simulate_muscles as simulate_muscles
+from borelli.muscles.metabolics import MetabolicPower as MetabolicPower
+from borelli.muscles.metabolics import metabolic_power as metabolic_power
+from borelli.muscles.muscle_arrays import MuscleArrays as MuscleArrays
+from borelli.muscles.muscle_arrays import make_muscle_arrays as make_muscle_arrays
+from borelli.muscles.paths import LineOfAction as LineOfAction
+from borelli.muscles.paths import MusclePaths as MusclePaths
+from borelli.muscles.paths import lines_of_action as lines_of_action
+from borelli.muscles.paths import muscle_paths as muscle_paths
+from borelli.muscles.paths import path_points as path_points
