@@ -15,3 +15,4 @@ from borelli.muscles.paths import MusclePaths as MusclePaths
 from borelli.muscles.paths import lines_of_action as lines_of_action
 from borelli.muscles.paths import muscle_paths as muscle_paths
 from borelli.muscles.paths import path_points as path_points
+from borelli.muscles.tune_fibers import tune_fibers as tune_fibers

@@ -6,10 +6,7 @@ so that its joint centers lie on those of the person: thigh and shank by their o
 the hips, the foot by the distance from ankle to toe joint. The patella is no body of `human`: points on it move in the
 thigh as functions of knee flexion. The left side is the mirror image.
 
-Optimal fiber length scales with the length of the path. The tendon slack length is the one with which the fiber has
-the same normalized length as in the source: over reference poses k with path lengths L_k (source) and L'_k (person),
-the least squares of (L'_k - t')/l' - (L_k - t)/l give t' = mean(L'_k - l' (L_k - t)/l).
-
+Fibers and tendons are tuned to the normalized fiber lengths of the source at reference poses (`tune_fibers`).
 Strength follows muscle volume, F l ~ V, and volume of the legs mass times height (Handsfield et al. 2014).
 """
 
@@ -28,6 +25,7 @@ from borelli.model.model import Frame, Model, Muscle, PathPoint, PathWrap, Trans
 from borelli.model.transforms import AXES, Array, orientation_from_matrix, orientation_matrix, vector
 from borelli.model.validate import validate
 from borelli.muscles.paths import muscle_paths
+from borelli.muscles.tune_fibers import tuned_lengths
 from borelli.people.anthropometry import table
 
 Table = dict[str, Any]
@@ -186,8 +184,6 @@ def _tuned_muscles(model: Model, data: Table, length: Array, volume: float) -> I
     for muscle, row, own in zip(model.muscles, rows, length.T, strict=True):
         source = np.array(row["length"])
         own = own[: len(source)]
-        ratio = float(np.mean(own / source))
-        fiber = row["fiber"] * ratio
-        tendon = float(np.mean(own - fiber * (source - row["tendon"]) / row["fiber"]))
-        force = row["force"] * volume / ratio
+        fiber, tendon = tuned_lengths(source, own, row["fiber"], row["tendon"])
+        force = row["force"] * volume * row["fiber"] / fiber
         yield replace(muscle, optimal_fiber_length=fiber, tendon_slack_length=tendon, max_isometric_force=force)
