@@ -181,7 +181,7 @@ def muscle_forces(
         "tendon": "rigid",
     }  # fmt: skip
     dataset = _dataset(torques, paths, hill, result, chosen)
-    dataset = dataset.assign(_contact(torques, result.force))
+    dataset = dataset.assign(joint_contact_forces(torques, result.force))
     if metabolics is not None:
         dataset = dataset.assign(_metabolic(model, arrays, hill, result, metabolics, specific_tension))
     muscles = MuscleForces(torques, dataset, used)
@@ -277,11 +277,17 @@ def _dataset(
     return xr.Dataset(variables, {**coords, "muscle": list(paths.muscle)}, attrs)
 
 
-def _contact(torques: Torques, force: Array) -> dict[str, Any]:
-    """Return joint contact forces and moments: net joint reactions less what muscles apply to the child's side.
+def joint_contact_forces(torques: Torques, force: Array) -> Dataset:
+    """Compute what joints carry: net joint reactions less what muscles apply to the bodies outboard of the joint.
 
-    Muscles pull on their own points, so a joint carries the net reaction minus the muscle forces on the bodies
-    outboard of it. A moving point does work that no force on a body represents: its torque stays in the moment.
+    A point that moves in its body does work that no force on a body represents: its torque stays in the moment.
+
+    Args:
+        torques: Torques with net joint reactions.
+        force: (frames, muscles) forces along the tendon [N]; the results of frames with NaN are NaN.
+
+    Returns:
+        `joint_contact_force` [N] and `joint_contact_moment` [N m] by time and joint, on the child, at the joint center.
     """
     model, data = torques.motion.model, torques.data
     names = ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
@@ -289,12 +295,12 @@ def _contact(torques: Torques, force: Array) -> dict[str, Any]:
     wrench = body_wrenches(model, data["coordinate_value"].values, np.nan_to_num(force))
     by_muscles = joint_reactions(kinematics, subtree_wrenches(kinematics, wrench.transpose(1, 2, 0)))
     rotation, missing = to_model_axes(model), ~np.isfinite(force).all(axis=1)
-    result = {}
-    for kind, units, values in zip(("force", "moment"), ("N", "N m"), by_muscles, strict=True):
-        own = rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), rotation)
-        net = data[f"joint_reaction_{kind}"].values - own
-        net[missing] = np.nan
-        result[f"joint_contact_{kind}"] = (("time", "joint", "axis"), net, {"units": units, "frame": LAB})
+    reactions = data[["joint_reaction_force", "joint_reaction_moment"]]
+    result = reactions.rename({str(name): str(name).replace("reaction", "contact") for name in reactions})
+    for name, values in zip(result, by_muscles, strict=True):
+        result[name] = result[name] - rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), rotation)
+        result[name].values[missing] = np.nan
+        result[name].attrs = {"units": "N" if str(name).endswith("force") else "N m", "frame": LAB}
     return result
 
 
