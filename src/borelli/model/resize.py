@@ -84,6 +84,7 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         markers=tuple(map(scaled_point, model.markers)),
         muscles=tuple(replace(muscle, path=tuple(map(scaled_point, muscle.path))) for muscle in model.muscles),
         wrap_objects=tuple(_stretch_wrap(wrap, stretch) if wrap.body == name else wrap for wrap in model.wrap_objects),
+        ligaments=tuple(replace(band, path=tuple(map(scaled_point, band.path))) for band in model.ligaments),
     )
 
 

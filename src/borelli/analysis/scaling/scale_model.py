@@ -140,6 +140,9 @@ def scale_model(
     if model.muscles:
         text = "Fiber and tendon lengths of muscles were scaled to keep the normalized lengths of the fibers."
         notes.append(Note(text, "changed", code="tuned_muscles"))
+    if model.ligaments:
+        text = "Resting lengths of ligaments are those of the unscaled model."
+        notes.append(Note(text, "stated", code="unscaled_ligaments"))
     result = model
     for body, scale in applied.items():
         result = _scale_body(result, body, scale)
