@@ -387,6 +387,7 @@ def _muscle_problems(
     if not 0.0 <= muscle.pennation_angle < pi / 2:
         yield f"pennation_angle is {muscle.pennation_angle} rad. It must be from 0 to below pi/2."
     yield from _path_problems(muscle, bodies, coordinates, wraps)
+    yield from _pulley_problems(muscle)
 
 
 def _ligament_problems(
@@ -410,7 +411,6 @@ def _path_problems(
         yield from _path_wrap_problems(wrap, len(band.path), wraps)
         if wrap.side_point is not None:
             yield from _path_point_problems(wrap.side_point, bodies, coordinates)
-    yield from _pulley_problems(muscle)
 
 
 def _pulley_problems(muscle: Muscle) -> Iterator[str]:

@@ -35,6 +35,9 @@ TOLERANCE = 1e-13
 """Largest |F| [m] of a converged path, of which the length's error is the square."""
 STALLED = 1e-9
 """|F| [m] that is accepted where rounding ends the descent."""
+STRING_SWEEPS = 300
+STRING_CONTACT = 1e-6
+"""Largest distance, in radii, of a point of a string that touches the surface."""
 CONVERGED, FAILED = 0, 1
 
 
@@ -276,6 +279,58 @@ def _move(kind, sizes, start, step, fraction, moved):
     )  # fmt: skip
     moved[0], moved[1], moved[2], moved[3], moved[4], moved[5] = x, y, z, tx, ty, tz
     moved[6] = start[6] + fraction * step[3]
+
+
+@kernel_function
+def tighten_string(kind, sizes, p, q, guess, string, start):
+    """Fill `start` (x, t, length) from a string p ... q that is pulled tight over the surface.
+
+    `string` (points, 3) begins as the straight line between the tangent points in `guess` (t1, t2); in each sweep every
+    point moves to the middle of its neighbors, and out of the surface. Returns False if the string leaves the surface.
+    """
+    last = len(string) - 1
+    for i in range(last + 1):
+        f = i / last
+        x, y, z = _project(
+            kind, sizes, guess[0] + f * (guess[3] - guess[0]), guess[1] + f * (guess[4] - guess[1]),
+            guess[2] + f * (guess[5] - guess[2]),
+        )  # fmt: skip
+        string[i, 0], string[i, 1], string[i, 2] = x, y, z
+    for _ in range(STRING_SWEEPS):
+        for i in range(last + 1):
+            a, b = p if i == 0 else string[i - 1], q if i == last else string[i + 1]
+            x, y, z = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2])
+            if _depth(kind, sizes, x, y, z) > 0.0:
+                x, y, z = _project(kind, sizes, x, y, z)
+            string[i, 0], string[i, 1], string[i, 2] = x, y, z
+    first, end = -1, -1
+    for i in range(last + 1):
+        if _depth(kind, sizes, string[i, 0], string[i, 1], string[i, 2]) > -STRING_CONTACT:
+            if first < 0:
+                first = i
+            end = i
+    if first < 0:
+        return False
+    length = 0.0
+    for i in range(first, end):
+        a, b = string[i], string[i + 1]
+        length += sqrt((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2 + (b[2] - a[2]) ** 2)
+    a, b = p if first == 0 else string[first - 1], q if first == last else string[first + 1]
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    size = sqrt(x * x + y * y + z * z)
+    for i in range(3):
+        start[i] = string[first, i]
+    start[3], start[4], start[5], start[6] = x / size, y / size, z / size, length
+    return True
+
+
+@inline
+def _depth(kind, sizes, x, y, z):
+    """Return how deep a point is inside the surface, as a fraction of its radius; negative outside."""
+    if kind == ELLIPSOID:
+        return 1.0 - sqrt((x / sizes[0]) ** 2 + (y / sizes[1]) ** 2 + (z / sizes[2]) ** 2)
+    rho = sqrt(x * x + y * y)
+    return 1.0 - sqrt((rho - sizes[1]) ** 2 + z * z) / sizes[0]
 
 
 @kernel

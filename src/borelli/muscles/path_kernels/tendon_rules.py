@@ -2,8 +2,8 @@
 
 Both reduce to a circle in a plane. A side point outside the surface selects the branch: the one whose tangent point
 farther from it is the nearer one (MuJoCo 4.0; versions 2 and 3 compare the mean of both tangent points). Without a
-side point it is the branch whose tangent points are nearer to each other. A branch that crosses itself is straight. A
-side point inside the surface makes the tendon pass *inside* it: one point of the circle, at which it is reflected
+side point it is the branch whose tangent points are nearer to each other. A branch that crosses itself is straight.
+A side point inside the surface makes the tendon pass *inside* it: one point of the circle, at which it is reflected
 (MuJoCo documentation, section Tendons).
 """
 

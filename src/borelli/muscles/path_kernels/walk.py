@@ -12,12 +12,14 @@ from math import nan, sqrt
 from borelli.kernels.jit import inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.muscles.path_kernels.ellipsoid_section import TENDON
+from borelli.muscles.path_kernels.geodesic import ELLIPSOID
 from borelli.muscles.path_kernels.opensim_rules import INSIDE, MUST_WRAP, NONE
 from borelli.muscles.path_kernels.wrap_segment import (
     EXACT,
     NOT_CONVERGED,
     OPENSIM,
     follow_wrap,
+    refine_geodesic,
     wrap_segment,
     wrap_tendon,
 )
@@ -220,7 +222,7 @@ def _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
         else:
             result = wrap_segment(
                 kind, sizes, arrays.object_side[k, 0], arrays.object_side[k, 1], arrays.wrap_method[w], single,
-                geometry, p, q, out, work.warm[w], work.scratch,
+                geometry, p, q, out,
             )  # fmt: skip
         if result <= NONE:
             if chosen < 0:
@@ -235,6 +237,14 @@ def _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
         if result >= MUST_WRAP:
             break
     if chosen >= 0:
+        if geometry == EXACT and not tendon and arrays.object_kind[k] >= ELLIPSOID:
+            p, q = work.ends[0], work.ends[1]
+            _into_object(work, k, work.node_position[chosen], p)
+            _into_object(work, k, work.node_position[chosen + 1], q)
+            if not refine_geodesic(
+                arrays.object_kind[k], arrays.object_size[k], p, q, work.result[1], work.warm[w], work.scratch
+            ):
+                work.wrap_state[w] = NOT_CONVERGED
         _insert(arrays_at, work_at, base, m, w, chosen + 1)
     return True
 

@@ -103,7 +103,8 @@ class MuscleReader:
             return
         points, wraps = path
         parameters = self._parameters(item)
-        self.muscles.append(Muscle(name, points, kind=item.kind, wraps=wraps, parameters=parameters, **values))
+        muscle = Muscle(name, points, kind=item.kind, wraps=wraps, parameters=parameters, pulleys=(), **values)
+        self.muscles.append(muscle)
 
     def add_ligament(self, item: Item) -> None:
         """Read one ligament; one that cannot be used is noted."""
