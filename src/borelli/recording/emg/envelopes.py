@@ -117,6 +117,14 @@ def emg_envelopes(
     return data.assign_attrs(settings=json.dumps(asdict(settings)), notes=json.dumps([asdict(note) for note in notes]))
 
 
+def has_emg(recording: Recording) -> bool:
+    """Return whether a recording has analog channels with the names of muscles."""
+    if "analog" not in recording.data:
+        return False
+    units = [""] * len(recording.channels)
+    return bool(_recognize(list(recording.channels), units, []))
+
+
 def find_emg(recording: Recording, muscles: Mapping[str, str] | None = None) -> EmgSource:
     """Return the EMG channels of a recording by name, or those of `muscles`.
 
