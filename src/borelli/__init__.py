@@ -9,7 +9,7 @@
     bo.write_report(energy, "walk.html")
 
 This package has the functions of every stage, their results and the errors. More is in the subpackages `model`,
-`recording`, `muscles`, `physics`, `control`, `analysis`, `pipeline`, `scenes`, `synthetic` and `view`. Names are
+`muscles`, `recording`, `physics`, `control`, `analysis`, `pipeline`, `scenes`, `synthetic` and `view`. Names are
 imported on first use, so that `import borelli` is quick; `__init__.pyi` lists them.
 """
 

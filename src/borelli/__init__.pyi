@@ -18,6 +18,8 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics as inverse_ki
 from borelli.analysis.live_tracking import live_inverse_kinematics as live_inverse_kinematics
 from borelli.analysis.monte_carlo import monte_carlo as monte_carlo
 from borelli.analysis.motion import Motion as Motion
+from borelli.analysis.muscle_forces import MuscleForces as MuscleForces
+from borelli.analysis.muscle_forces import muscle_forces as muscle_forces
 from borelli.analysis.scaling.scale_model import scale_model as scale_model
 from borelli.control.animate import Animation as Animation
 from borelli.control.animate import TrackingSettings as TrackingSettings
@@ -36,9 +38,10 @@ from borelli.model.io import read_model as read_model
 from borelli.model.io import write_model as write_model
 from borelli.model.marker_sets import add_marker_set as add_marker_set
 from borelli.model.model import Model as Model
-from borelli.model.people.full_skeleton import full_skeleton as full_skeleton
-from borelli.model.people.human import human as human
 from borelli.model.validate import validate as validate
+from borelli.people.full_skeleton import full_skeleton as full_skeleton
+from borelli.people.human import human as human
+from borelli.people.human_muscles import add_muscles as add_muscles
 from borelli.physics.inputs import Drive as Drive
 from borelli.physics.simulate import simulate as simulate
 from borelli.physics.solver_settings import SolverSettings as SolverSettings

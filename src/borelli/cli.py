@@ -30,7 +30,7 @@ from borelli.commands.experiment import experiment
 from borelli.commands.info import info
 from borelli.commands.markers import markers
 from borelli.commands.simulate import simulate
-from borelli.commands.stages import energy, fit, id, ik, report
+from borelli.commands.stages import energy, fit, id, ik, muscles, report
 from borelli.errors import BorelliError
 from borelli.files.inputs import protect_inputs
 
@@ -47,7 +47,7 @@ LAST_RESORT = (
     "The input is nested too deeply to be processed. Simplify the file.",
 )
 """Messages for a MemoryError and a RecursionError."""
-ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
+ANALYSIS = (demo, analyze, fit, ik, id, muscles, energy, report)
 FILES = (info, markers, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, experiment, bench)
 

@@ -13,7 +13,7 @@ from borelli.analysis.strides import (
     spatiotemporal_parameters,
     statistic,
 )
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.forces.gait_events import OFF, STRIKE, standardize_event
 from borelli.recording.io import read_recording
 from borelli.recording.landmarks import find_landmarks, mean_position

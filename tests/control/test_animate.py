@@ -15,8 +15,8 @@ from borelli.control.tracking_error import free_root_coordinates, recovery_time
 from borelli.errors import SettingsError
 from borelli.model.kinematics import generalized_forces, point_positions
 from borelli.model.model import Frame, Shape
-from borelli.model.people.human import human
 from borelli.numerics.quaternions import rotate
+from borelli.people.human import human
 from borelli.synthetic.walk import walk_coordinates
 
 RATE = 100.0

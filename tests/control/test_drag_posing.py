@@ -10,7 +10,7 @@ from borelli.errors import SettingsError
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import generalized_forces, point_positions, poses
 from borelli.model.model import Coordinate, Frame, Joint, Model, Shape
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 LENGTHS = (0.4, 0.3, 0.2)
 Z_TO_X = Frame(orientation=(0.5**0.5, 0.0, 0.5**0.5, 0.0))

@@ -20,8 +20,8 @@ from borelli.errors import SettingsError
 from borelli.model import Frame
 from borelli.model.kinematics import center_of_mass, poses
 from borelli.model.mechanisms import with_mace
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.human import human
+from borelli.people.full_skeleton import full_skeleton
+from borelli.people.human import human
 
 MODEL = full_skeleton(mass=68.0, height=1.7, sex="female")
 INDEX = {body.name: i for i, body in enumerate(MODEL.bodies)}

@@ -8,7 +8,7 @@ from borelli.control.parse_perturbations import EXAMPLES, parse_perturbation
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint
 from borelli.errors import SettingsError
 from borelli.model.model import Frame, Shape
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 MODEL = human()
 

@@ -16,7 +16,7 @@ from borelli.control.targets import keyframes
 from borelli.control.track_targets import track_targets
 from borelli.errors import SettingsError
 from borelli.model.mechanisms import net, planks
-from borelli.model.people.full_skeleton import full_skeleton
+from borelli.people.full_skeleton import full_skeleton
 
 STEPS = 25
 OFFSET = 0.1  # fraction of the range, or rad

@@ -13,8 +13,8 @@ from borelli.export.opensim_names import OPPOSITE, TO_Y_UP, opensim_columns, ope
 from borelli.export.tables import coordinate_table, moment_table, write_table
 from borelli.model.io import read_model
 from borelli.model.kinematics import marker_positions, poses
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.human import human
+from borelli.people.full_skeleton import full_skeleton
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import analyze
 from borelli.recording.io import read_recording

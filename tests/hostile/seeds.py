@@ -12,7 +12,7 @@ import numpy as np
 
 from borelli.model import model_to_text
 from borelli.model.formats.mjcf.writer import mjcf_text
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import write_recording
 from borelli.recording.recording import Recording, make_dataset
 

@@ -75,6 +75,7 @@ COMMANDS = {
     "fit": command("fit walk.c3d -o out.toml", "walk.c3d", ["out.toml"], "--mass 80"),
     "ik": command("ik model.toml walk.c3d -o out.nc", "model.toml walk.c3d", ["out.nc"], "--end 0.5"),
     "id": command("id motion.nc -o out.nc", "motion.nc", ["out.nc"], "--cutoff 8"),
+    "muscles": command("muscles strong.nc -o out.nc", "strong.nc", ["out.nc"], "--exponent 3"),
     "energy": command("energy torques.nc -o out.nc", "torques.nc", ["out.nc"]),
     "report": command("report energy.nc -o out.html", "energy.nc", ["out.html"]),
     "clean": command("clean walk.c3d out.c3d", "walk.c3d", ["out.c3d"], "--cutoff 8"),
@@ -130,6 +131,8 @@ def make_inputs(folder):
     torques = bo.inverse_dynamics(motion)
     for name, stage in (("motion", motion), ("torques", torques), ("energy", bo.compute_energy(torques))):
         bo.write_stage(stage, folder / f"{name}.nc")
+    muscled = bo.inverse_kinematics(bo.add_muscles(synthetic.model), short)
+    bo.write_stage(bo.inverse_dynamics(muscled), folder / "strong.nc")
     scene = bo.read_scene("pendulum")
     bo.write_model(scene.model, folder / "arm.toml")
     text = scene_to_text(scene)

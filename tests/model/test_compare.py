@@ -26,8 +26,8 @@ from borelli.model import (
 )
 from borelli.model.compare import compare_models
 from borelli.model.kinematics import coupled_forces, coupled_motion, generalized_forces
-from borelli.model.people.human import human
 from borelli.model.transforms import compose
+from borelli.people.human import human
 
 from .test_kinematics import KINDS, random_model
 

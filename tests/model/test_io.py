@@ -16,7 +16,7 @@ from borelli.model.formats.osim.writer import osim_text
 from borelli.model.formats.urdf import read_urdf
 from borelli.model.io import read_model, write_model
 from borelli.model.kinematics import coupled_coordinates, generalized_forces, poses
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 from ..shared_data import SHARED_DATA as DATA
 

@@ -35,9 +35,9 @@ from borelli.model.kinematics import (
     poses,
     with_default_frames,
 )
-from borelli.model.people.human import human
 from borelli.model.transforms import compose, inverse, orientation_from_matrix, orientation_matrix, vector
 from borelli.model.validate import ROTATIONAL_COORDINATES
+from borelli.people.human import human
 
 KINDS = [kind for kind in JOINT_KINDS if kind != "fixed"]
 FUNCTIONS = [

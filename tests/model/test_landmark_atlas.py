@@ -19,7 +19,7 @@ from borelli.model.landmark_atlas import (
 )
 from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from tests.shared_data import shared
 
 EXACT = (

@@ -5,7 +5,7 @@ import pytest
 
 from borelli.errors import FileFormatError
 from borelli.model import Body, Frame, Model, Shape, add_marker_set, body_from_shapes, extent, list_marker_sets
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 MIRROR = np.array([1.0, -1.0, 1.0])
 COUNTS = {

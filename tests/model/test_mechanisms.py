@@ -10,8 +10,8 @@ from borelli.model import GROUND, Frame, validate
 from borelli.model.kinematics import poses
 from borelli.model.mechanisms import chain, four_bar, net, planks, with_ball, with_block, with_mace
 from borelli.model.model import Shape
-from borelli.model.people.full_skeleton import full_skeleton
 from borelli.model.transforms import compose
+from borelli.people.full_skeleton import full_skeleton
 
 SKELETON = full_skeleton()
 

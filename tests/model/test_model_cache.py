@@ -4,7 +4,7 @@ import gc
 from dataclasses import replace
 
 from borelli.model.model_cache import cached_per_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 
 def test_results_are_cached_per_model_and_released_with_it():

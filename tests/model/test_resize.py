@@ -17,7 +17,7 @@ from borelli.model import (
     resize_body,
     validate,
 )
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 FACTORS = (1.1, 0.9, 1.3)
 ALONG_X = (0.5**0.5, 0.0, 0.5**0.5, 0.0)  # z rotated to x

@@ -26,7 +26,7 @@ from borelli.model import (
     validate,
 )
 from borelli.model.model import CoordinateRange, PathWrap, WrapObject
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 

@@ -14,7 +14,7 @@ import pytest
 
 from borelli.model.mechanisms import planks
 from borelli.model.model import Frame, Shape
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.impulse_step.arrays import ResponseCoefficients, compile_impulse, make_target_trajectory
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation

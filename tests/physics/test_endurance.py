@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from borelli.model.model import Coordinate, Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import joint_gap
 from borelli.physics.inputs import AppliedForce, Drive

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.model.people.full_skeleton import full_skeleton
+from borelli.people.full_skeleton import full_skeleton
 from borelli.physics.simulate import simulate
 
 MODEL = replace(full_skeleton(), ground=())

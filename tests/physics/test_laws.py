@@ -15,7 +15,7 @@ import pytest
 
 from borelli.bench.workload import human as benchmark_human
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Softness
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import momentum, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual

@@ -19,8 +19,8 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.kinematics import center_of_mass, poses
 from borelli.model.marker_sets import extent
-from borelli.model.people.human import human
 from borelli.model.resize import scale_mass
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import compute_torques
 from borelli.recording.forces.assign_to_feet import assign_plates

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Marker, Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import write_recording
 from borelli.recording.recording import MIN_PLATE_FORCE, Recording, make_dataset
 from borelli.synthetic.curves import spline_derivatives

@@ -8,7 +8,7 @@ from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.error_sources.error_sizes import NO_ERRORS
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import compute_torques
 from borelli.pipeline.uncertainty import propagate_uncertainty

@@ -12,7 +12,7 @@ from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import (
     AnalysisSettings,
     generic_model,

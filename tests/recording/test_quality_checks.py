@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from borelli.model.marker_sets import add_marker_set as wear
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.label_swaps import swap_markers, swap_sides
 from borelli.recording.forces.assign_to_feet import swap_plates

@@ -11,7 +11,7 @@ from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Pus
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape, Surface
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.physics.inputs import Drive
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene

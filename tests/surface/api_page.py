@@ -9,8 +9,17 @@ import borelli
 
 FOLDER = Path(__file__).parents[2] / "docs" / "api"
 PACKAGES = (
-    "recording", "model", "analysis", "pipeline", "muscles", "physics", "control", "scenes", "synthetic", "view",
-)  # fmt: skip
+    "recording",
+    "model",
+    "muscles",
+    "analysis",
+    "pipeline",
+    "physics",
+    "control",
+    "scenes",
+    "synthetic",
+    "view",
+)
 INTRODUCTION = """# API reference
 
 `import borelli as bo` gives the functions of every stage, their results and the errors. Everything else is in a
@@ -31,7 +40,7 @@ def description(value):
 
 def page_of(value):
     """Return the page that has an object's section: that of its package, or the one for reports, files and errors."""
-    package = value.__module__.split(".")[1]
+    package = value.__module__.split(".")[1].replace("people", "model")
     return package if package in PACKAGES else "files"
 
 

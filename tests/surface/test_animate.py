@@ -13,7 +13,7 @@ from borelli.commands.load_motion import load_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import write_stage
 from borelli.model.formats.native import write_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.formats.mot_sto import write_table
 from borelli.recording.recording import Recording, make_dataset

@@ -14,8 +14,8 @@ import borelli
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    "demo", "analyze", "fit", "ik", "id", "energy", "report", "info", "markers", "doctor", "clean", "convert",
-    "compare", "simulate", "animate", "experiment", "bench",
+    "demo", "analyze", "fit", "ik", "id", "muscles", "energy", "report", "info", "markers", "doctor", "clean",
+    "convert", "compare", "simulate", "animate", "experiment", "bench",
 )  # fmt: skip
 
 

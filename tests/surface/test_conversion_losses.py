@@ -14,7 +14,7 @@ from borelli.errors import FileFormatError
 from borelli.model.formats.mjcf.includes import load
 from borelli.model.formats.parsing import unread_notes
 from borelli.model.io import read_model, write_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import write_recording
 from borelli.recording.recording import Recording, make_dataset
 

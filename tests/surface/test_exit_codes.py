@@ -21,9 +21,10 @@ from .test_commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = {  # for a file that cannot be used, after the command; {} is the file
-    "analyze": ["{}"], "fit": ["{}"], "ik": ["{}", "{}"], "id": ["{}"], "energy": ["{}"], "report": ["{}"],
-    "info": ["{}"], "doctor": ["{}"], "clean": ["{}", "out.csv"], "convert": ["{}", "out.csv"], "compare": ["{}", "{}"],
-    "markers": ["{}"], "simulate": ["{}"], "animate": ["{}"], "experiment": ["no-such-experiment"],
+    "analyze": ["{}"], "fit": ["{}"], "ik": ["{}", "{}"], "id": ["{}"], "muscles": ["{}"], "energy": ["{}"],
+    "report": ["{}"], "info": ["{}"], "doctor": ["{}"], "clean": ["{}", "out.csv"],
+    "convert": ["{}", "out.csv"], "compare": ["{}", "{}"], "markers": ["{}"], "simulate": ["{}"], "animate": ["{}"],
+    "experiment": ["no-such-experiment"],
 }  # fmt: skip
 WITHOUT_FILES = {"demo", "bench"}
 WITHOUT_JSON = {"demo", "report"}

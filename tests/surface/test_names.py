@@ -15,17 +15,27 @@ from . import api_page
 ROOT = Path(__file__).parents[2]
 PUBLIC = [
     "Analysis", "AnalysisSettings", "Animation", "BorelliError", "DivergedError", "Drive", "Energy", "FileFormatError",
-    "Fit", "Model", "ModelError", "Motion", "PD", "Push", "Recording", "Scene", "SettingsError", "SolverSettings",
-    "Torques", "TrackingSettings", "__version__", "add_marker_set", "analysis", "analyze", "animate", "check_recording",
-    "clean", "compute_energy", "control", "fit_model", "full_skeleton", "gallery_scene", "human", "identify_marker_set",
-    "inverse_dynamics", "inverse_kinematics", "live_inverse_kinematics", "model", "monte_carlo", "muscles", "physics",
-    "picture", "pipeline", "plot", "propagate_uncertainty", "read_model", "read_recording", "read_scene", "read_stage",
-    "recording", "run_scene", "scale_model", "scenes", "show", "simulate", "strobe", "synthetic", "synthetic_recording",
+    "Fit", "Model", "ModelError", "Motion", "MuscleForces", "PD", "Push", "Recording", "Scene", "SettingsError",
+    "SolverSettings", "Torques", "TrackingSettings", "__version__", "add_marker_set", "add_muscles", "analysis",
+    "analyze", "animate", "check_recording", "clean", "compute_energy", "control", "fit_model", "full_skeleton",
+    "gallery_scene", "human", "identify_marker_set", "inverse_dynamics", "inverse_kinematics",
+    "live_inverse_kinematics", "model", "monte_carlo", "muscle_forces", "muscles", "physics", "picture", "pipeline",
+    "plot", "propagate_uncertainty", "read_model", "read_recording", "read_scene", "read_stage", "recording",
+    "run_scene", "scale_model", "scenes", "show", "simulate", "strobe", "synthetic", "synthetic_recording",
     "track_targets", "validate", "video", "view", "write_model", "write_recording", "write_report", "write_stage",
 ]  # fmt: skip
 PACKAGES = (
-    "analysis", "control", "model", "muscles", "physics", "pipeline", "recording", "scenes", "synthetic", "view",
-)  # fmt: skip
+    "analysis",
+    "control",
+    "model",
+    "muscles",
+    "physics",
+    "pipeline",
+    "recording",
+    "scenes",
+    "synthetic",
+    "view",
+)
 LAZY = tuple(name for name in PACKAGES if name not in ("model", "recording"))
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")
 IMPORT_LIMIT = 0.5  # [s]: time of `import borelli`

@@ -5,8 +5,8 @@ import pytest
 
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, marker_positions
-from borelli.model.people.human import human
 from borelli.normative.gait import normative_curve, relative_speed, speed_class
+from borelli.people.human import human
 from borelli.recording.forces.gait_events import STRIKE, gait_events
 from borelli.synthetic.curves import harmonics, minimum_jerk, spline_derivatives
 from borelli.synthetic.ground_forces import distribute_load, root_wrench, sole_points

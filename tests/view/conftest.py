@@ -3,7 +3,7 @@ import pytest
 import xarray
 
 from borelli.model.formats.native import model_to_text
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 
 def still(model, times=(0.0, 0.5, 1.0), rise=0.0):

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import pytest
 
 from borelli.errors import SettingsError
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.view import browser_viewer
 from borelli.view.browser_viewer import show
 from borelli.view.request_guard import RequestGuard, refuses_foreign_host

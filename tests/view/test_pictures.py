@@ -160,7 +160,7 @@ def test_dataset_without_a_model_is_refused(person):
 
 
 def test_trees_and_sides_have_different_colors(person):
-    from borelli.model.people.human import human
+    from borelli.people.human import human
 
     colors = body_colors(human())
     assert colors["thigh_l"] != colors["thigh_r"]

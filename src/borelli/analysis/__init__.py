@@ -1,4 +1,4 @@
-"""Analysis of recordings: fitting, inverse kinematics and dynamics, energy, uncertainty, OpenSim setup files."""
+"""Analysis of recordings: fits, inverse kinematics and dynamics, load sharing, energy, uncertainty, OpenSim files."""
 
 from borelli.lazy_names import lazy_names
 

@@ -4,9 +4,15 @@ from borelli.analysis.energetics.energy import Energy as Energy
 from borelli.analysis.error_sources.error_sizes import ErrorSizes as ErrorSizes
 from borelli.analysis.fit.fit_model import Fit as Fit
 from borelli.analysis.live_tracking import LivePose as LivePose
+from borelli.analysis.load_sharing.share_loads import SharingResult as SharingResult
+from borelli.analysis.load_sharing.share_loads import share_loads as share_loads
+from borelli.analysis.load_sharing.sharing_settings import Reserves as Reserves
+from borelli.analysis.load_sharing.sharing_settings import SharingSettings as SharingSettings
 from borelli.analysis.monte_carlo import MonteCarloResult as MonteCarloResult
 from borelli.analysis.motion import Motion as Motion
 from borelli.analysis.motion import make_motion as make_motion
+from borelli.analysis.muscle_forces import MuscleForces as MuscleForces
+from borelli.analysis.muscle_forces import joint_contact_forces as joint_contact_forces
 from borelli.analysis.opensim_setup import ExternalLoads as ExternalLoads
 from borelli.analysis.opensim_setup import InverseDynamicsSetup as InverseDynamicsSetup
 from borelli.analysis.opensim_setup import InverseKinematicsSetup as InverseKinematicsSetup

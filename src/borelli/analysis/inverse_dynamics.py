@@ -26,7 +26,7 @@ from borelli.analysis.residual_reduction.reduce import ReductionBounds, reduce_r
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 from borelli.recording.cleaning.task_cutoff import low_cutoff_notes, task_cutoff
 from borelli.recording.recording import Note, Recording
 

@@ -7,9 +7,10 @@ import numpy as np
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.load_sharing.share_loads import share_loads
 from borelli.kernels.compile_cache import CompileTask
 from borelli.model.kinematics import marker_positions
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 
 FRAMES = 16
@@ -27,4 +28,12 @@ def warm_up() -> None:
     inverse_dynamics(inverse_kinematics(fitted, recording, method="smoothed"), forces="predicted")
 
 
-TASKS = (CompileTask("analysis", warm_up, 4),)
+def warm_up_load_sharing() -> None:
+    """Share one torque."""
+    share_loads(np.full((2, 1, 1), 0.05), np.full((2, 1), 10.0), np.full((2, 1), 1000.0))
+
+
+TASKS = (
+    CompileTask("analysis", warm_up, 4),
+    CompileTask("load sharing", warm_up_load_sharing, 9, group="muscles"),
+)

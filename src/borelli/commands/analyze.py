@@ -45,6 +45,14 @@ def analyze(
     cutoff: options.Cutoff = None,
     plate_cutoff: options.PlateCutoff = None,
     reduce_residuals: options.ReduceResiduals = False,
+    muscles: Annotated[
+        bool,
+        option(
+            "Compute muscle forces, activations, joint contact forces and metabolic cost. Default: off.",
+            None,
+            "--muscles",
+        ),
+    ] = False,
     start: options.Start = -inf,
     end: options.End = inf,
     units: options.Units = None,
@@ -82,8 +90,8 @@ def analyze(
         hip_regression=hip_regression, knee_width=options.to_meters(knee_width),
         ankle_width=options.to_meters(ankle_width), forces=forces, plates=plates,
         contact=contact, ik_method=ik_method, id_method=id_method, cutoff=cutoff, plate_cutoff=plate_cutoff,
-        reduce_residuals=reduce_residuals, scale_setup=scale_setup, ik_setup=ik_setup, id_setup=id_setup,
-        external_loads=external_loads, filter=filter,
+        reduce_residuals=reduce_residuals, muscles=muscles, scale_setup=scale_setup, ik_setup=ik_setup,
+        id_setup=id_setup, external_loads=external_loads, filter=filter,
         start=start, end=end, ignore=tuple(ignore or ()),
         reading={
             "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
@@ -94,7 +102,7 @@ def analyze(
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
     compile_once(
         *recordings, model, static, *(functional or ()), forces, skeleton, markers, scale_setup, ik_setup, id_setup,
-        external_loads,
+        external_loads, muscles=muscles,
     )  # fmt: skip
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
@@ -135,6 +143,9 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
         ("residual moment, RMS", "residual_moment_rms_nm", "{:.1f}", "N m"),
         ("peak joint torque", "peak_torque_nm_per_kg", "{:.2f}", "N m/kg"),
         ("predicted vs. measured vertical GRF, RMS", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
+        ("largest unattained torque", "unattained_torque_percent", "{:.1f}", "% of peak"),
+        ("metabolic power", "metabolic_power_w", "{:.0f}", "W"),
+        ("metabolic cost of transport", "metabolic_cost_of_transport_j_per_kg_m", "{:.2f}", "J/(kg m)"),
         ("positive joint work", "positive_work_j", "{:.1f}", "J"),
         ("mechanical cost of transport", "cost_of_transport_j_per_kg_m", "{:.3f}", "J/(kg m)"),
         ("energy balance error", "energy_balance_error_percent", "{:.4f}", "%"),

@@ -1,4 +1,4 @@
-"""The subcommands `fit`, `ik`, `id`, `energy` and `report`: stages of `analyze`, each with one output file."""
+"""The subcommands `fit`, `ik`, `id`, `muscles`, `energy` and `report`: stages of `analyze`, one output file each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from borelli.export.uncertainty_files import AnalysisUncertainty
     from borelli.recording.recording import Note
 
-CREATED_BY = {"Motion": "borelli ik", "Torques": "borelli id", "Energy": "borelli energy"}
+CREATED_BY = {
+    "Motion": "borelli ik", "Torques": "borelli id", "MuscleForces": "borelli muscles", "Energy": "borelli energy",
+}  # fmt: skip
 """Commands that create each kind of stage file."""
 
 
@@ -183,8 +185,50 @@ def id(
     _show_stage(target, values, torques.notes, json)
 
 
-def energy(
+def muscles(
     torques: Annotated[Path, typer.Argument(metavar="TORQUES", help="Torque file of `borelli id`.")],
+    target: Annotated[Path, output("Muscle file (.nc). Default: muscles.nc.")] = Path("muscles.nc"),
+    cost: Annotated[
+        str, option("Cost: activation, force, volume or metabolic. Default: activation.", "COST")
+    ] = "activation",
+    exponent: Annotated[float, option("Exponent of the cost, 1 to 5. Default: 2.", "P")] = 2.0,
+    passive: Annotated[
+        bool, option("Include passive forces of stretched fibers. Default: off.", None, "--passive")
+    ] = False,
+    reserve: Annotated[
+        float | None, option("Optimal force of reserve actuators [N m]. Default: no reserves.", "NM")
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Compute muscle forces that produce the torques, and write them.
+
+    The model must have muscles: a model file with them, or the human of `borelli analyze --muscles`.
+    """
+    _check_stage_file(target, (torques,), force)
+    from borelli.analysis.dynamics.torques import Torques
+    from borelli.analysis.muscle_forces import muscle_forces
+    from borelli.export.stage_files import read_stage, write_stage
+
+    compile_once(torques, muscles=True)
+    with err.status("muscle forces"):
+        source = _select_stage(read_stage(torques), Torques, torques)
+        result = muscle_forces(source, cost=cost, exponent=exponent, passive=passive, reserves=reserve)
+        write_stage(result, target, overwrite=force)
+    worst = result.worst_unattained
+    values = {
+        "muscles": result.data.sizes["muscle"], "unattained_torque_percent": 0.0 if worst is None else 100.0 * worst[1],
+        "unattained_torque_coordinate": None if worst is None else worst[0],
+        "max_activation": float(result.data["muscle_activation"].max()),
+    }  # fmt: skip
+    _show_stage(target, values, result.notes, json)
+
+
+def energy(
+    torques: Annotated[
+        Path,
+        typer.Argument(metavar="TORQUES", help="File of `borelli id` or `borelli muscles`."),
+    ],
     target: Annotated[Path, output("Energy file (.nc). Default: energy.nc.")] = Path("energy.nc"),
     force: options.Force = False,
     json: options.Json = False,
@@ -193,10 +237,13 @@ def energy(
     _check_stage_file(target, (torques,), force)
     from borelli.analysis.dynamics.torques import Torques
     from borelli.analysis.energetics.energy import compute_energy
+    from borelli.analysis.muscle_forces import MuscleForces
     from borelli.export.stage_files import read_stage, write_stage
 
     with err.status("energetics"):
-        result = compute_energy(_select_stage(read_stage(torques), Torques, torques))
+        stage = read_stage(torques)
+        source = stage if isinstance(stage, MuscleForces) else _select_stage(stage, Torques, torques)
+        result = compute_energy(source)
         write_stage(result, target, overwrite=force)
     _show_stage(target, dict(result.summary), result.notes, json)
 

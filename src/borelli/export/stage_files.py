@@ -1,7 +1,7 @@
 """Stage files: results in netCDF 4 with everything they were computed from, so that an analysis can continue from them.
 
-Each dataset is a group of the file: `recording`, `motion`, `torques`, `loads`, `energy`. Attributes of the root group
-are the stage (`borelli_stage`), the model as text (`model`), and the rest as JSON (`borelli_metadata`).
+Each dataset is a group of the file: `recording`, `motion`, `torques`, `loads`, `muscles`, `energy`. Attributes of
+the root group are the stage (`borelli_stage`), the model as text (`model`), and the rest as JSON (`borelli_metadata`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
+from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import FileFormatError
-from borelli.export.stage_schema import check_energy, check_fit, check_loads, check_motion, check_torques
+from borelli.export.stage_schema import check_energy, check_fit, check_loads, check_motion, check_muscles, check_torques
 from borelli.files.netcdf import CREATE_AGAIN, NetcdfFile, open_netcdf
 from borelli.files.netcdf_writer import write_netcdf
 from borelli.files.text import MAX_NUMBER, parse_json
@@ -35,12 +36,12 @@ from borelli.recording.recording import Note
 if TYPE_CHECKING:
     from xarray import Dataset
 
-STAGES = ("motion", "torques", "energy")
+STAGES = ("motion", "torques", "muscles", "energy")
 KINDS = (*STAGES, "fit", "uncertainty")
 """Values of the attribute `borelli_stage`."""
 LONG_TRIAL = 10_000
 """Frames beyond which the datasets of a file are opened, not loaded: values are read whenever they are used."""
-Stage = Motion | Torques | Energy
+Stage = Motion | Torques | MuscleForces | Energy
 
 
 def write_stage(
@@ -51,7 +52,7 @@ def write_stage(
     previous: tuple[Stage, Path] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a motion, torques or energy atomically, with everything they were computed from.
+    """Write a motion, torques, muscle forces or energy atomically, with everything they were computed from.
 
     Args:
         stage: The result.
@@ -67,7 +68,7 @@ def write_stage(
     """
     import xarray
 
-    motion, torques, energy = _parts(stage)
+    motion, torques, muscles, energy = _parts(stage)
     groups: dict[str, Dataset] = {}
     if motion.recording is not None:
         groups["recording"] = motion.recording.data.drop_dims("channel", errors="ignore")
@@ -76,6 +77,8 @@ def write_stage(
         groups["torques"] = torques.data
         if torques.loads is not None:
             groups["loads"] = loads_dataset(torques.loads)
+    if muscles is not None:
+        groups["muscles"] = muscles.data
     if energy is not None:
         groups["energy"] = energy.data
     attrs = stage_attributes(stage, provenance or {})
@@ -84,6 +87,8 @@ def write_stage(
         copied = ("recording", "motion")
     elif previous is not None and previous[0] is torques:
         copied = ("recording", "motion", "torques", "loads")
+    elif previous is not None and previous[0] is muscles:
+        copied = ("recording", "motion", "torques", "loads", "muscles")
     write_netcdf(
         path,
         {"/": xarray.Dataset(attrs=attrs)} | {group: data for group, data in groups.items() if group not in copied},
@@ -161,7 +166,7 @@ def open_stage_file(path: str | PathLike[str], known: Sequence[str] = KINDS) -> 
 
 def stage_attributes(stage: Stage, provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of a stage file: everything that is not a dataset."""
-    motion, torques, energy = _parts(stage)
+    motion, torques, muscles, energy = _parts(stage)
     metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
     if motion.recording is not None:
         recording = motion.recording
@@ -170,26 +175,44 @@ def stage_attributes(stage: Stage, provenance: Mapping[str, Any]) -> dict[str, s
         metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
     if torques is not None:
         metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
+    if muscles is not None:
+        metadata["muscles"] = _settings_and_notes(muscles.settings, muscles.notes)
     if energy is not None:
         metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
     return {
-        "borelli_stage": STAGES[(torques is not None) + (energy is not None)], "borelli_version": __version__,
+        "borelli_stage": _stage_name(stage), "borelli_version": __version__,
         "model": model_to_text(motion.model),
         "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance)}),
     }  # fmt: skip
 
 
-def _parts(stage: Stage) -> tuple[Motion, Torques | None, Energy | None]:
-    """Return a stage and those that it was computed from."""
-    energy = stage if isinstance(stage, Energy) else None
-    torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
-    motion = torques.motion if torques else stage
-    assert isinstance(motion, Motion)
-    return motion, torques, energy
+class StageParts(NamedTuple):
+    """A stage and those that it was computed from."""
+
+    motion: Motion
+    torques: Torques | None = None
+    muscles: MuscleForces | None = None
+    energy: Energy | None = None
+
+
+def _parts(stage: Stage) -> StageParts:
+    match stage:
+        case Energy():
+            return StageParts(stage.torques.motion, stage.torques, stage.muscles, stage)
+        case MuscleForces():
+            return StageParts(stage.torques.motion, stage.torques, stage)
+        case Torques():
+            return StageParts(stage.motion, stage)
+    return StageParts(stage)
+
+
+def _stage_name(stage: Stage) -> str:
+    kinds = (Motion, Torques, MuscleForces, Energy)
+    return next(name for name, kind in zip(STAGES, kinds, strict=True) if isinstance(stage, kind))
 
 
 def read_stage(path: str | PathLike[str]) -> Stage:
-    """Read the motion, torques or energy that `write_stage` wrote.
+    """Read the motion, torques, muscle forces or energy that `write_stage` wrote.
 
     Datasets of more than 10,000 frames are opened, not loaded: their values are read from the file each time they are
     used, so that the file must stay, and `isel(time=...)` reads a part. Such torques have neither `loads` nor
@@ -209,7 +232,7 @@ def read_stage(path: str | PathLike[str]) -> Stage:
 
 
 def load_stage(stage: StageFile) -> Stage:
-    """Load the motion, torques or energy of a file, with everything they were computed from, and check them."""
+    """Load the stage of a file, with everything it was computed from, and check it."""
     path, model = stage.path, stage.model()
     is_long = stage.file.open("motion").sizes.get("time", 0) > LONG_TRIAL
     read = stage.file.open if is_long else stage.file.load
@@ -224,9 +247,16 @@ def load_stage(stage: StageFile) -> Stage:
     torques = _load_torques(stage, motion, read("torques"), is_long)
     if stage.stage == "torques":
         return torques
+    muscles = None
+    if stage.stage == "muscles" or "muscles" in stage.file.groups:
+        data = read("muscles")
+        check_muscles(data, torques.data, model, path)
+        muscles = MuscleForces(torques, data, stage.table("muscles", "settings"), _notes(stage, "muscles"))
+        if stage.stage == "muscles":
+            return muscles
     data, summary = read("energy"), stage.table("energy").get("summary")
     check_energy(data, summary, torques.data, model, path)
-    return Energy(torques, data, dict(summary or {}), _notes(stage, "energy"))
+    return Energy(torques, data, dict(summary or {}), _notes(stage, "energy"), muscles)
 
 
 def _load_torques(stage: StageFile, motion: Motion, data: Dataset, is_long: bool) -> Torques:

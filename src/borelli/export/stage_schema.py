@@ -29,7 +29,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             "coordinate_value", "coordinate_velocity", "coordinate_acceleration", "coordinate_error", "torque",
-            "torque_inertial", "torque_gravity", "torque_ground", "joint_power",
+            "torque_inertial", "torque_gravity", "torque_ground", "joint_power", "muscle_torque", "reserve_torque",
+            "unattained_torque",
         ),
         ("time", "coordinate"),
     ),
@@ -37,13 +38,24 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         (
             "total_joint_power", "residual_power", "ground_power", "numerical_power", "constraint_power",
             "gyroscopic_power", "kinetic_energy", "potential_energy", "mechanical_energy", "grf_complete", "grf_known",
+            "metabolic_power", "sharing_status",
         ),
         ("time",),
     ),
     **dict.fromkeys(
+        (
+            "muscle_activation", "muscle_force", "muscle_length", "muscle_velocity", "max_active_force", "fiber_length",
+            "fiber_velocity", "muscle_metabolic_power", "emg_envelope",
+        ),
+        ("time", "muscle"),
+    ),
+    **dict.fromkeys(
         ("residual_force", "residual_moment", "center_of_mass", "center_of_mass_velocity"), ("time", "axis")
     ),
-    **dict.fromkeys(("joint_reaction_force", "joint_reaction_moment"), ("time", "joint", "axis")),
+    **dict.fromkeys(
+        ("joint_reaction_force", "joint_reaction_moment", "joint_contact_force", "joint_contact_moment"),
+        ("time", "joint", "axis"),
+    ),
     **dict.fromkeys(("ground_reaction_force", "center_of_pressure", "free_moment"), ("time", "foot", "axis")),
     **dict.fromkeys(("grf_source", "center_of_mass_power"), ("time", "foot")),
     **dict.fromkeys(("model_marker_position", "marker_position"), ("time", "marker", "axis")),
@@ -68,13 +80,18 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Dimensions of the variables of stages, loads and fits."""
 STRINGS = ("grf_source", "stride_side", "coordinate_units", "load_body")
-FLAGS = ("grf_complete", "grf_known")
+FLAGS = ("grf_complete", "grf_known", "sharing_status")
 
 MOTION = ("coordinate_value", "coordinate_units", "body_position", "body_orientation")
 TORQUES = (
     "coordinate_value", "coordinate_units", "coordinate_velocity", "coordinate_acceleration", "torque",
     "torque_inertial", "torque_gravity", "torque_ground", "residual_force", "residual_moment", "joint_reaction_force",
     "joint_reaction_moment",
+)  # fmt: skip
+MUSCLES = (
+    "muscle_activation", "muscle_force", "muscle_length", "muscle_velocity", "max_active_force", "fiber_length",
+    "fiber_velocity", "muscle_torque", "reserve_torque", "unattained_torque", "sharing_status", "joint_contact_force",
+    "joint_contact_moment",
 )  # fmt: skip
 ENERGY = (
     "joint_power", "total_joint_power", "residual_power", "ground_power", "numerical_power", "kinetic_energy",
@@ -132,6 +149,19 @@ def check_torques(data: Dataset, model: Model, path: Path) -> None:
     for name in ("grf_source", "root_body"):
         if not isinstance(data.attrs.get(name, ""), str):
             _refuse(path, f"{name} is {str(data.attrs[name])[:40]!r}, expected a string")
+
+
+def check_muscles(data: Dataset, torques: Dataset, model: Model, path: Path) -> None:
+    """Raise `FileFormatError` for a dataset that does not contain the muscle forces of these torques."""
+    labels = {
+        "coordinate": [c.name for c in model.coordinates],
+        "muscle": [m.name for m in model.muscles],
+        "axis": AXES,
+    }
+    _check_variables(data, path, MUSCLES, labels)
+    _check_times(data, path)
+    if not np.array_equal(data["time"].values, torques["time"].values):
+        _refuse(path, "The times of muscles and torques differ")
 
 
 def check_energy(data: Dataset, summary: Any, torques: Dataset, model: Model, path: Path) -> None:

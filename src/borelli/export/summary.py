@@ -10,6 +10,7 @@ import numpy as np
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
+from borelli.analysis.muscle_forces import MuscleForces
 from borelli.export.gait_curves import SIDES, Gait
 from borelli.export.gait_profile import gait_values
 from borelli.export.grf_agreement import Agreement, compare_feet
@@ -19,7 +20,7 @@ from borelli.export.uncertainty_files import AnalysisUncertainty
 if TYPE_CHECKING:
     from xarray import Dataset
 
-STAGES = ("load", "read", "fit", "ik", "id", "energy", "report")
+STAGES = ("load", "read", "fit", "ik", "id", "muscles", "energy", "report")
 
 
 def summarize(
@@ -76,6 +77,7 @@ def summarize(
         "grf_vertical_r": float(np.mean([foot.vertical_r for foot in inner])) if inner else None,
         "grf_by_foot": {foot.foot: foot._asdict() for foot in inner},
         **{key: float(value) for key, value in energy.summary.items()},
+        **(_muscles(energy.muscles) if energy.muscles is not None else {}),
         "gait": _gait(gait) if gait is not None else {},
         "monte_carlo": uncertainty.method if uncertainty is not None else None,
         "uncertainty": uncertainty.summary if uncertainty is not None else {},
@@ -86,6 +88,15 @@ def summarize(
         values["runtime_s"]["uncertainty"] = (runtime or {}).get("uncertainty")
     result: dict[str, Any] = to_json_values(values)
     return result
+
+
+def _muscles(muscles: MuscleForces) -> dict[str, Any]:
+    worst = muscles.worst_unattained
+    return {
+        "muscles": int(muscles.data.sizes["muscle"]),
+        "unattained_torque_percent": 0.0 if worst is None else 100.0 * worst[1],
+        "unattained_torque_coordinate": None if worst is None else worst[0],
+    }
 
 
 def _gait(gait: Gait) -> dict[str, Any]:

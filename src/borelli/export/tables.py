@@ -26,7 +26,7 @@ from borelli.export.opensim_names import (
 )
 from borelli.files.atomic import atomic_path
 from borelli.model.kinematics import root_coordinates
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -42,6 +42,12 @@ TABLES = {
     "ground_forces": ("mot", "Ground reaction forces"),
 }
 """Suffix and first line of the file of each table."""
+MUSCLE_TABLES = {
+    "muscle_activations": ("sto", "Muscle activations", "muscle_activation"),
+    "muscle_forces": ("sto", "Muscle forces along the tendon [N]", "muscle_force"),
+}
+"""Suffix, first line and variable of the tables of muscles."""
+MUSCLE_FILES = tuple(f"{table}.{suffix}" for table, (suffix, _, _) in MUSCLE_TABLES.items())
 ERROR_FILE = "marker_errors.csv"
 TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), ERROR_FILE)
 """Files that `write_tables` writes."""
@@ -56,6 +62,11 @@ def write_tables(energy: Energy, folder: Path) -> None:
         # a foot in the air has no center of pressure; the force on a foot of a partial body may be unknown
         known = np.nan_to_num(values) if table == "ground_forces" and not partial else values
         write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
+    if energy.muscles is not None:
+        data = energy.muscles.data
+        for table, (suffix, title, variable) in MUSCLE_TABLES.items():
+            names = [str(name) for name in data["muscle"].values]
+            write_table(folder / f"{table}.{suffix}", title, data["time"].values, names, data[variable].values)
     data = energy.torques.motion.data
     if "marker_error" in data:
         columns = [f"{name}_mm" for name in map(str, data["marker"].values)]
@@ -145,7 +156,14 @@ def foot_prefixes(foot: str) -> tuple[str, str, str]:
 
 
 def write_table(
-    path: Path, title: str, time: Array, names: Sequence[str], values: Array, *, degrees: bool = False
+    path: Path,
+    title: str,
+    time: Array,
+    names: Sequence[str],
+    values: Array,
+    *,
+    degrees: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Write a MOT or STO file atomically."""
     head = [
@@ -153,16 +171,18 @@ def write_table(
         f"inDegrees={'yes' if degrees else 'no'}", "endheader", "\t".join(["time", *names]),
     ]  # fmt: skip
     rows = ("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]) for stamp, row in _rows(time, values))
-    _write_lines(path, chain(head, rows))
+    _write_lines(path, chain(head, rows), overwrite=overwrite)
 
 
-def write_csv(path: Path, time: Array, names: Sequence[str], values: Array, form: str) -> None:
+def write_csv(
+    path: Path, time: Array, names: Sequence[str], values: Array, form: str, *, overwrite: bool = False
+) -> None:
     """Write a CSV file atomically; missing values are empty."""
     rows = (
         ",".join([repr(stamp), *("" if value != value else f"{value:{form}}" for value in row)])
         for stamp, row in _rows(time, values)
     )
-    _write_lines(path, chain([",".join(["time_s", *names])], rows))
+    _write_lines(path, chain([",".join(["time_s", *names])], rows), overwrite=overwrite)
 
 
 def _rows(time: Array, values: Array) -> Iterator[tuple[float, list[float]]]:
@@ -172,6 +192,9 @@ def _rows(time: Array, values: Array) -> Iterator[tuple[float, list[float]]]:
         yield from zip(time[part].tolist(), values[part].tolist(), strict=True)
 
 
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+def _write_lines(path: Path, lines: Iterable[str], *, overwrite: bool) -> None:
+    with (
+        atomic_path(path, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.writelines(f"{line}\n" for line in lines)

@@ -49,6 +49,8 @@ from borelli.model.model import (
     Model,
     Muscle,
     PathPoint,
+    PathWrap,
+    Pulley,
     Quaternion,
     Shape,
     Softness,
@@ -57,8 +59,6 @@ from borelli.model.model import (
     Vector,
     WrapObject,
 )
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.human import human
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.validate import validate
 
@@ -80,6 +80,8 @@ __all__ = [
     "ModelComparison",
     "Muscle",
     "PathPoint",
+    "PathWrap",
+    "Pulley",
     "Quaternion",
     "Shape",
     "Softness",
@@ -97,9 +99,7 @@ __all__ = [
     "coupled_motion",
     "evaluate",
     "extent",
-    "full_skeleton",
     "generalized_forces",
-    "human",
     "linear",
     "list_marker_sets",
     "marker_jacobians",

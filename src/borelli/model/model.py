@@ -41,7 +41,7 @@ WRAP_KINDS = {  # number of sizes [m] of each kind
     "torus": 2,  # radius of the hole, outer radius; axis z
 }
 WRAP_SIDES = ("all", "+x", "-x", "+y", "-y", "+z", "-z")
-WRAP_METHODS = ("hybrid", "midpoint", "axial")
+WRAP_METHODS = ("hybrid", "midpoint", "axial", "tendon")
 
 # kind: number of coordinates (None: any number)
 JOINT_KINDS = {
@@ -264,9 +264,22 @@ class PathWrap:
     last: int = -1
     """Indices of the path points between which the muscle may wrap; -1 is the last point."""
     method: str = "hybrid"
-    """OpenSim's method for the path over an ellipsoid."""
+    """OpenSim's method for the path over an ellipsoid; "tendon": MuJoCo's rules, with endless cylinders."""
     side_point: PathPoint | None = None
-    """Point on the side on which the muscle passes (MuJoCo's sidesite); None: the shorter path."""
+    """Point on the side on which a tendon passes (MuJoCo's sidesite), inside the surface for a path within it; None:
+    the shorter path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulley:
+    """Begin of a branch of a path, as in MuJoCo: the path is interrupted before it.
+
+    The length of the branch, up to the next pulley, counts divided by `divisor`.
+    """
+
+    first: int
+    """Index of the branch's first path point."""
+    divisor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +305,8 @@ class Muscle:
     wraps: tuple[PathWrap, ...] = ()
     parameters: tuple[tuple[str, float], ...] = ()
     """Other parameters of the file, by their names there; booleans are 0 and 1."""
+    pulleys: tuple[Pulley, ...] = ()
+    """Branches of the path; () means a single one."""
 
     def parameter(self, name: str, default: float | None = None) -> float:
         """Return a value of `parameters`, or the default where the file does not state it.

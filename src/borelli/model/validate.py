@@ -387,6 +387,7 @@ def _muscle_problems(
     if not 0.0 <= muscle.pennation_angle < pi / 2:
         yield f"pennation_angle is {muscle.pennation_angle} rad. It must be from 0 to below pi/2."
     yield from _path_problems(muscle, bodies, coordinates, wraps)
+    yield from _pulley_problems(muscle)
 
 
 def _ligament_problems(
@@ -410,6 +411,17 @@ def _path_problems(
         yield from _path_wrap_problems(wrap, len(element.path), wraps)
         if wrap.side_point is not None:
             yield from _path_point_problems(wrap.side_point, bodies, coordinates)
+
+
+def _pulley_problems(muscle: Muscle) -> Iterator[str]:
+    if any(not pulley.divisor > 0.0 for pulley in muscle.pulleys):
+        yield f"Divisors of pulleys are {[pulley.divisor for pulley in muscle.pulleys]}. All must be positive."
+    first = [pulley.first for pulley in muscle.pulleys]
+    if any(not 0 <= i < len(muscle.path) for i in first) or any(b <= a for a, b in pairwise(first)):
+        yield (
+            f"Pulleys begin at points {first}, but the points are numbered 0 to {len(muscle.path) - 1}. "
+            "Give increasing indices of path points."
+        )
 
 
 def _path_point_problems(point: PathPoint, bodies: Collection[str], coordinates: Collection[str]) -> Iterator[str]:

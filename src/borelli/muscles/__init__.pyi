@@ -1,5 +1,6 @@
 from borelli.muscles.activation import activation_rate as activation_rate
 from borelli.muscles.activation import simulate_activation as simulate_activation
+from borelli.muscles.body_wrenches import body_wrenches as body_wrenches
 from borelli.muscles.excitation_files import read_excitations as read_excitations
 from borelli.muscles.excitation_files import write_excitations as write_excitations
 from borelli.muscles.excitations import Excitations as Excitations
@@ -18,3 +19,9 @@ from borelli.muscles.metabolics import muscle_mass as muscle_mass
 from borelli.muscles.muscle_arrays import MuscleArrays as MuscleArrays
 from borelli.muscles.muscle_arrays import make_muscle_arrays as make_muscle_arrays
 from borelli.muscles.muscle_arrays import muscle_warnings as muscle_warnings
+from borelli.muscles.paths import LineOfAction as LineOfAction
+from borelli.muscles.paths import MusclePaths as MusclePaths
+from borelli.muscles.paths import lines_of_action as lines_of_action
+from borelli.muscles.paths import muscle_paths as muscle_paths
+from borelli.muscles.paths import path_points as path_points
+from borelli.muscles.tune_fibers import tune_fibers as tune_fibers

@@ -21,9 +21,9 @@ from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
 from borelli.model.io import read_model
 from borelli.model.model import Model
-from borelli.model.people.human import human
-from borelli.model.people.partial import is_partial
 from borelli.model.resize import scale_mass
+from borelli.people.human import human
+from borelli.people.partial import is_partial
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
@@ -69,6 +69,7 @@ class AnalysisSettings:
         cutoff: Low-pass cutoff for joint coordinates and force plates [Hz]; None: by the task (`task_cutoff`).
         plate_cutoff: Another cutoff for force plates [Hz]; 0: no filter; None: the same.
         reduce_residuals: Reduce residuals where plates record the full ground reaction force (`reduce_residuals`).
+        muscles: Compute muscle forces; a generic human gets the muscles of `add_muscles`.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         ignore: Codes of errors of `borelli doctor` in spite of which the recordings are analyzed.
@@ -100,6 +101,7 @@ class AnalysisSettings:
     cutoff: float | None = None
     plate_cutoff: float | None = None
     reduce_residuals: bool = False
+    muscles: bool = False
     start: float = -np.inf
     end: float = np.inf
     ignore: tuple[str, ...] = ()

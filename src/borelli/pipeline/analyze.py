@@ -21,13 +21,14 @@ from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.ground.external_contact import check_contact_body
 from borelli.analysis.motion import Motion
+from borelli.analysis.muscle_forces import MuscleForces, muscle_forces
 from borelli.errors import SettingsError
 from borelli.export.gait_curves import gait_curves
 from borelli.export.gait_tables import GAIT_FILES, write_gait_tables
 from borelli.export.opensim_files import OPENSIM_FILES, write_opensim_files
 from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
-from borelli.export.tables import TABLE_FILES, write_tables
+from borelli.export.tables import MUSCLE_FILES, TABLE_FILES, write_tables
 from borelli.export.uncertainty_files import (
     UNCERTAINTY_FILE,
     UNCERTAINTY_FILES,
@@ -42,6 +43,7 @@ from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
+from borelli.people.human_muscles import add_muscles
 from borelli.pipeline.analysis_settings import (
     PATHS,
     AnalysisSettings,
@@ -75,11 +77,14 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 FIT_FILES = ("fit.nc", "model.toml")
-STAGE_FILES = {"ik": "motion.nc", "id": "torques.nc", "energy": "energy.nc"}
+STAGE_FILES = {"ik": "motion.nc", "id": "torques.nc", "muscles": "muscles.nc", "energy": "energy.nc"}
 """File of each stage after the fit."""
-TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, *GAIT_FILES, *OPENSIM_FILES, "report.html", "summary.json")
+TRIAL_FILES = (
+    *(STAGE_FILES[stage] for stage in ("ik", "id", "energy")), *TABLE_FILES, *GAIT_FILES, *OPENSIM_FILES, "report.html",
+    "summary.json",
+)  # fmt: skip
 """Files of each recording."""
-STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
+STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.75, "muscles": 0.8, "energy": 0.9, "report": 1.0}
 """Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
 RESULT_MODULES = tuple(function.__module__ for function in (read_trial, compute_torques))
 """Modules whose code, with all that they import, determines the results."""
@@ -176,6 +181,8 @@ def analyze(
     settings = apply_setups(settings)
     folders = [folder] if len(paths) == 1 else [folder / path.stem for path in paths]
     files = (*TRIAL_FILES, *(UNCERTAINTY_FILES if settings.monte_carlo else ()))
+    if settings.muscles:
+        files = (*files, STAGE_FILES["muscles"], *MUSCLE_FILES)
     outputs: dict[Path, tuple[str, ...]] = {folder: FIT_FILES if settings.fit else ()}
     for own in folders:
         outputs[own] = (*outputs.get(own, ()), *files)
@@ -295,7 +302,7 @@ def stage_ends(repeats: int) -> dict[str, float]:
 
 
 def _fit_key(settings: AnalysisSettings, inputs: Mapping[str, Any]) -> str:
-    names = ("mass", "height", "sex", "fit", "start", "end", "plates", "ignore")
+    names = ("mass", "height", "sex", "fit", "start", "end", "plates", "ignore", "muscles")
     used = {name: getattr(settings, name) for name in (*names, "hip_regression", "knee_width", "ankle_width")}
     return stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
 
@@ -309,7 +316,8 @@ def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dic
         for name in ("id_method", "plates", "cutoff", "plate_cutoff", "contact", "reduce_residuals", "filter")
     }
     keys["id"] = key("id", keys["ik"], used)
-    keys["energy"] = key("energy", keys["id"], {})
+    keys["muscles"] = key("muscles", keys["id"], {})
+    keys["energy"] = key("energy", keys["muscles" if settings.muscles else "id"], {})
     return keys
 
 
@@ -344,9 +352,10 @@ def _fit_subject(
     notes = size_notes(settings, trials[0])
     if settings.scale_setup is not None:
         model, scaled = scale_by_setup(settings, calibration.static)
-        return _FittedModel(model, None, scaled, key, perf_counter() - start)
+        return _FittedModel(_with_muscles(model, settings), None, scaled, key, perf_counter() - start)
     if not settings.fit:
-        return _FittedModel(generic_model(settings, trials[0]), None, notes, key, perf_counter() - start)
+        model = _with_muscles(generic_model(settings, trials[0]), settings)
+        return _FittedModel(model, None, notes, key, perf_counter() - start)
     fit = fit_subject(settings, trials, calibration)
     if settings.plates and any(note.code == "mass_assumed" for note in notes):
         weighed = mass_from_plates(
@@ -357,11 +366,18 @@ def _fit_subject(
             others = (note for note in notes if note.code != "mass_assumed")
             notes = (*others, Note(text, "inferred", "--mass", code="mass_from_plates"))
             fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
-    fit = replace(fit, notes=(*notes, *fit.notes))
+    fit = replace(fit, model=_with_muscles(fit.model, settings), notes=(*notes, *fit.notes))
     runtime = perf_counter() - start
     write_fit(fit, path, {"key": key, "runtime_s": runtime})
     write_atomic(model_to_text(fit.model), folder / "model.toml")
     return _FittedModel(fit.model, fit, fit.notes, key, runtime, damaged=tuple(damaged))
+
+
+def _with_muscles(model: Model, settings: AnalysisSettings) -> Model:
+    """Return the model, with muscles if they are requested and it has none."""
+    if not settings.muscles or model.muscles:
+        return model
+    return add_muscles(model, height=settings.height)
 
 
 def _analyze_trial(
@@ -417,6 +433,11 @@ def _run_stages(
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
     check_contact_body(fitted.model, settings.contact)
     if is_long(trial, settings):
+        if settings.muscles:
+            raise SettingsError(
+                f"--muscles: The trial has {trial.frames} frames, which are analyzed in blocks, and muscle forces "
+                "are not. Analyze a part with --start and --end."
+            )
         return analyze_long_trial(trial, fitted.model, fitted.notes, settings, stages, dict(ends))
     methods = f"{settings.ik_method} inverse kinematics with {settings.id_method} inverse dynamics"
     check_one_piece(trial.frames, 1, f"{methods.capitalize()} (--ik-method, --id-method)")
@@ -432,15 +453,26 @@ def _run_stages(
         with stages.timed("id", "inverse dynamics", ends["ik"]):
             return compute_torques(motion, settings)
 
-    def make_energy() -> Energy:
+    def make_muscles() -> MuscleForces:
         torques = stages.load_or_compute("id", STAGE_FILES["id"], make_torques)
-        with stages.timed("energy", "energetics", ends["id"]):
-            return compute_energy(torques)
+        with stages.timed("muscles", "muscle forces", ends["id"]):
+            return muscle_forces(torques)
+
+    def make_energy() -> Energy:
+        source: Torques | MuscleForces
+        if settings.muscles:
+            source = stages.load_or_compute("muscles", STAGE_FILES["muscles"], make_muscles)
+        else:
+            source = stages.load_or_compute("id", STAGE_FILES["id"], make_torques)
+        with stages.timed("energy", "energetics", ends["muscles"]):
+            return compute_energy(source)
 
     energy = stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
     if not settings.reduce_residuals:  # which changes the motion
         stages.restore("ik", STAGE_FILES["ik"], energy.torques.motion)
     stages.restore("id", STAGE_FILES["id"], energy.torques)
+    if energy.muscles is not None:
+        stages.restore("muscles", STAGE_FILES["muscles"], energy.muscles)
     return energy
 
 

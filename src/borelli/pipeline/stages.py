@@ -28,7 +28,7 @@ from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, SettingsError
 from borelli.files.memory import check_memory
 from borelli.model.model import Model
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.filter_effects import add_filter_effects, mismatch_notes
 from borelli.pipeline.opensim_recipe import external_loads, ik_options

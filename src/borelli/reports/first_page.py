@@ -15,7 +15,7 @@ from borelli.analysis.strides import Statistic, is_jump, parameters_by_side
 from borelli.export.gait_curves import SIDES, Gait
 from borelli.export.gait_profile import PEAKS, curve_values, gait_profile
 from borelli.export.uncertainty_files import AnalysisUncertainty
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 from borelli.reports.html_parts import scroll, warning_items, with_deviation
 from borelli.reports.overview_sections import GRF_SOURCES, words_of
 from borelli.reports.parameter_sections import TYPICAL_ADULT, gait_title, norm_text

@@ -16,7 +16,7 @@ from borelli.analysis.strides import event_source
 from borelli.export.gait_curves import gait_curves
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section, uncertainty_section
 from borelli.reports.first_page import first_page, movement
 from borelli.reports.gait_sections import gait_section, ground_section

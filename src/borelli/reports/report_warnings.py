@@ -10,7 +10,7 @@ import numpy as np
 from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
-from borelli.model.people.partial import is_partial
+from borelli.people.partial import is_partial
 from borelli.recording.recording import Note
 from borelli.reports.consequences import ALL, ANGLES, FORCES, GROUPS, INTERVALS, WORK, affected_results, plain_action
 

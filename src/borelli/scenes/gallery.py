@@ -11,8 +11,8 @@ from borelli.model import mechanisms
 from borelli.model.inertia import body_from_shapes
 from borelli.model.mechanisms import DOWNWARD, Z_TO_X, hinge, point_joint
 from borelli.model.model import GROUND, Frame, Joint, Model, Quaternion, Shape, Surface
-from borelli.model.people.human import human
 from borelli.model.transforms import compose
+from borelli.people.human import human
 from borelli.physics.inputs import Drive
 from borelli.physics.solver_settings import SolverSettings
 from borelli.scenes.scene import Scene

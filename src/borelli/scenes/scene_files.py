@@ -20,7 +20,7 @@ from borelli.files.outside_paths import outside_notes
 from borelli.files.text import check_format, convert_value, format_toml, parse_toml, read_text, to_plain
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, Twist, validate_scene
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import marker_positions, poses
 from borelli.model.model import Model
-from borelli.model.people.human import human
 from borelli.model.transforms import vector
 from borelli.numerics.runs import find_runs
+from borelli.people.human import human
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, make_dataset
 from borelli.synthetic.curves import spline_derivatives
 from borelli.synthetic.ground_forces import Loads, distribute_load, root_wrench, sole_points

@@ -112,7 +112,7 @@ def make_tree(model: Model, fixed: tuple[str, ...] = ()) -> Tree:
     variable, free = _variables(model, [(coupled, on) for coupled, on, _ in couplings], fixed)
     part_variable = [int(variable[c]) if c >= 0 else -1 for c in coordinate]
     row_first, row_column = _rows(part_variable, previous, len(free))
-    first_piece, start, end, coefficient = _pieces(functions)
+    first_piece, start, end, coefficient = function_pieces(functions)
     frames = [body.frame for body in model.bodies]
     return Tree(
         child=_integers([link.child for link in links]),
@@ -198,7 +198,8 @@ def _bits(number: int) -> list[int]:
     return [i for i, bit in enumerate(reversed(f"{number:b}")) if bit == "1"]
 
 
-def _pieces(functions: list[Function]) -> tuple[Integers, Floats, Floats, Floats]:
+def function_pieces(functions: list[Function]) -> tuple[Integers, Floats, Floats, Floats]:
+    """Return the first piece of each function, and start, end and coefficients of the pieces."""
     order = max((len(c) for f in functions for c in f.coefficients), default=1)
     first, start, end, rows = [0], [], [], []
     for function in functions:

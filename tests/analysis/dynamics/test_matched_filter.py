@@ -12,7 +12,7 @@ from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.kinematics import generalized_forces, point_positions
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.cleaning.filtering import lowpass_filter
 from borelli.recording.cleaning.wrench_filter import fill_points
 from borelli.recording.recording import Recording, make_dataset

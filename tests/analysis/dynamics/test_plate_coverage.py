@@ -15,7 +15,7 @@ from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.masses import adjust_masses
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording

@@ -8,7 +8,7 @@ import pytest
 from borelli.analysis.dynamics import rnea
 from borelli.model.io import read_model
 from borelli.model.kinematics import generalized_forces, poses
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 STORED = sorted((Path(__file__).parents[2] / "model" / "formats" / "osim").glob("*.osim"))
 ROUND_OFF = 1e-10  # relative: both sum the same products in another order

@@ -14,7 +14,7 @@ from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import center_of_mass
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.synthetic.recordings import synthetic_recording
 
 from ..opensim_trials import trial

@@ -11,8 +11,8 @@ from borelli.analysis.error_sources.segment_inertia import draw_inertia
 from borelli.analysis.error_sources.soft_tissue import SkinMotion
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
-from borelli.model.people.human import human
 from borelli.model.validate import validate
+from borelli.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 
 DRAWS = 400

@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis.motion import make_motion
 from borelli.model.kinematics import with_default_frames
-from borelli.model.people.human import human
 from borelli.model.resize import resize_body
+from borelli.people.human import human
 from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording, make_dataset
 

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import read_recording
 from borelli.recording.recording import make_dataset
 

@@ -10,7 +10,7 @@ from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.io import read_recording
 

@@ -17,8 +17,8 @@ from borelli.analysis.fit.segment_zeros import mean_rotation, pelvis_markers
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.errors import BorelliError, SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
-from borelli.model.people.human import human
 from borelli.model.resize import resize_body
+from borelli.people.human import human
 from borelli.recording.labels.interpret import interpret_labels
 from borelli.recording.recording import Recording, make_dataset
 from borelli.synthetic.recordings import synthetic_recording

@@ -19,7 +19,7 @@ from borelli.analysis.motion import make_motion
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import SettingsError
 from borelli.model.marker_sets import list_marker_sets
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import read_recording
 
 from ...shared_data import SHARED_DATA as DATA

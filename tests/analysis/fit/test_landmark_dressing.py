@@ -7,7 +7,7 @@ from borelli.analysis.fit import frame_selection
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.fit.landmark_dressing import dress_by_landmarks
 from borelli.errors import SettingsError
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.io import read_recording, rename_markers

@@ -17,8 +17,8 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError
 from borelli.export.grf_agreement import compare_feet
 from borelli.export.stage_files import read_stage, write_stage
-from borelli.model.people.human import human
 from borelli.numerics.runs import find_runs
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import compute_torques
 from borelli.recording.clean import clean

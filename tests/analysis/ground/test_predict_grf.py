@@ -13,7 +13,7 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Marker
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 RATE = 100.0
 MODEL = human(70.0, 1.75)

@@ -18,8 +18,8 @@ from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
-from borelli.model.people.human import human
 from borelli.numerics.series_extension import mask_inner_frames
+from borelli.people.human import human
 from borelli.recording.forces.assign_to_feet import add_plates, zero_plates
 from borelli.recording.io import read_recording
 

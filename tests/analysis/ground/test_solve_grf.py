@@ -12,7 +12,7 @@ from borelli.analysis.ground.soles import find_soles
 from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_positions
 from borelli.model.model import Marker
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 EXACT = 1e-8  # of the forces: Newton stops at 1e-12 of the requirement, and the problems' condition is some 1e4
 

@@ -16,9 +16,9 @@ from borelli.analysis.kinematics.joint_rotations import (
 )
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
-from borelli.model.people.human import human
 from borelli.numerics.filters import lowpass, opensim_lowpass
 from borelli.numerics.series_extension import extend_series, find_stride, reflect
+from borelli.people.human import human
 
 MODEL = human(mass=70.0, height=1.75)
 RATE = 100.0

@@ -13,8 +13,8 @@ from borelli.analysis.scaling.scale_model import Measurement, place_markers, sca
 from borelli.errors import FileFormatError, ModelError, SettingsError
 from borelli.model.io import read_model
 from borelli.model.kinematics import marker_positions, with_default_frames
-from borelli.model.people.human import human
 from borelli.model.resize import resize_body
+from borelli.people.human import human
 from borelli.recording.io import read_recording
 from borelli.recording.recording import Recording, make_dataset
 

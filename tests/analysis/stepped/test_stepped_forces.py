@@ -11,7 +11,7 @@ from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import compute_torques
 from borelli.recording.forces.assign_to_feet import assign_plates

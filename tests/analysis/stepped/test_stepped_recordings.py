@@ -12,7 +12,7 @@ from borelli.analysis.stepped.marker_driven_ik import find_lag
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.experiments.movement.jump import metrics, reproduce
 from borelli.model.io import read_model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.io import read_recording
 
 from ...shared_data import SHARED_DATA as DATA

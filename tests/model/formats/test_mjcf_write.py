@@ -31,7 +31,7 @@ from borelli.model import (
 from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import mjcf_text, write_mjcf
 from borelli.model.kinematics import coupled_coordinates, poses, with_default_frames
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 from ...shared_data import SHARED_DATA as DATA
 from ..mujoco_referee import POSITION_TOLERANCE, agrees, engine, random_rows, same_masses

@@ -36,7 +36,7 @@ from borelli.model import (
     write_model,
 )
 from borelli.model.model import CoordinateRange, PathWrap, WrapObject
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 number = st.floats(-1e6, 1e6)
 positive = st.floats(1e-6, 1e6)

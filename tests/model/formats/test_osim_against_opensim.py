@@ -20,7 +20,7 @@ from borelli.model.formats.osim.writer import write_osim
 from borelli.model.functions import Function
 from borelli.model.kinematics import generalized_forces, marker_positions, poses
 from borelli.model.model import Coordinate, Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 
 from ...shared_data import SHARED_DATA as DATA
 from ...shared_data import UNREADABLE_MODELS

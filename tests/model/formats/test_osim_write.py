@@ -32,8 +32,8 @@ from borelli.model.formats.osim.writer import osim_text, write_osim
 from borelli.model.functions import constant, linear, natural_cubic_spline, piecewise_linear, simm_spline
 from borelli.model.kinematics import generalized_forces, marker_positions, poses
 from borelli.model.model import CoordinateRange, PathWrap, WrapObject
-from borelli.model.people.human import human
 from borelli.model.validate import ROTATIONAL_COORDINATES
+from borelli.people.human import human
 
 HERE = Path(__file__).parent / "osim"
 number = st.floats(-3.0, 3.0)

@@ -12,7 +12,7 @@ import pytest
 from borelli.bench import workload as job
 from borelli.bench.ground_truth import motion, twists
 from borelli.model.model import Surface
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.inputs import Drive

@@ -8,7 +8,7 @@ The balance includes the work of the residual, which is therefore also reported 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,10 +22,11 @@ from borelli.analysis.energetics.energy_balance import (
     belt_velocity,
 )
 from borelli.analysis.motion import AXES, to_model_axes
+from borelli.analysis.muscle_forces import MuscleForces
 from borelli.analysis.strides import Stride, find_strides, is_jump, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
-from borelli.model.people.partial import is_partial
 from borelli.numerics.vectors import Array
+from borelli.people.partial import is_partial
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
@@ -105,12 +106,14 @@ class Energy:
             attribute `energy_balance_error_percent` is in % of the positive work.
         summary: Scalars: see `docs/theory.md`.
         notes: Assumptions and problems.
+        muscles: Muscle forces, if they were computed.
     """
 
     torques: Torques
     data: Dataset
     summary: Mapping[str, float]
     notes: tuple[Note, ...] = ()
+    muscles: MuscleForces | None = None
 
     __repr__ = summary_repr
     _repr_html_ = summary_html
@@ -136,11 +139,11 @@ class Energy:
         return float(self.data.attrs["energy_balance_error_percent"])
 
 
-def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) -> Energy:
+def compute_energy(source: Torques | MuscleForces, *, belt: tuple[float, float, float] | None = None) -> Energy:
     """Compute power, work and energy of a motion.
 
     Args:
-        torques: Of either method.
+        source: Torques of either method; or muscle forces, whose metabolic cost is then part of the summary.
         belt: Velocity of a treadmill belt [m/s], lab axes. Default: that of the loaded points of the feet, if it is
             faster than 0.2 m/s, else zero.
 
@@ -154,11 +157,16 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
         >>> energy.data.attrs["energy_balance_error_percent"] < 0.1
         True
     """
+    muscles = source if isinstance(source, MuscleForces) else None
+    torques = source.torques if isinstance(source, MuscleForces) else source
     frames, fine = _balances(torques)
     ground = belt_velocity(fine.kinematics, fine.loads) if belt is None else np.array(belt, dtype=float)
     data, totals = _dataset(torques, frames, fine, ground, len(frames.time) - 1)
     data = _with_stride_work(data, fine, find_strides(torques.motion, frames.time))
-    return finish_energy(torques, data, totals, ground, inferred=belt is None)
+    energy = finish_energy(torques, data, totals, ground, inferred=belt is None)
+    if muscles is None:
+        return energy
+    return replace(energy, muscles=muscles, summary={**energy.summary, **_metabolic_summary(muscles, frames, totals)})
 
 
 def energy_of_part(torques: Torques, frames: int, belt: Array, strides: Sequence[Stride]) -> tuple[Dataset, Totals]:
@@ -204,6 +212,18 @@ def finish_energy(torques: Torques, data: Dataset, totals: Totals, belt: Array, 
         )
         notes.append(Note(text, "problem", "compare trials by positive_work_j / evaluated_s", code="evaluated_time"))
     return Energy(torques, data, summary | {"energy_balance_error_percent": error}, tuple(notes))
+
+
+def _metabolic_summary(muscles: MuscleForces, frames: EnergyBalance, totals: Totals) -> dict[str, float]:
+    """Return the mean metabolic power [W] over the evaluated time, and the metabolic cost of transport [J/(kg m)]."""
+    if "metabolic_power" not in muscles.data or not totals.duration > 0.0:
+        return {}
+    work = float(frames.integrate(muscles.data["metabolic_power"].values))
+    mass = float(muscles.data.attrs["mass_kg"])
+    distance = float(np.linalg.norm(totals.displacement[:2]))
+    moves = distance >= MIN_DISTANCE and not is_jump(muscles.torques.motion)
+    cost = work / (mass * distance) if moves else float("nan")
+    return {"metabolic_power_w": work / totals.duration, "metabolic_cost_of_transport_j_per_kg_m": cost}
 
 
 def _balances(torques: Torques) -> tuple[EnergyBalance, EnergyBalance]:

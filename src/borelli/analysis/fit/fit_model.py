@@ -32,8 +32,8 @@ from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
-from borelli.model.people.partial import fix_unmarked_parts
 from borelli.model.resize import scale_mass
+from borelli.people.partial import fix_unmarked_parts
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from borelli.analysis.ground.required_wrench import required_wrench
 from borelli.analysis.ground.soles import FEET, POINTS
 from borelli.analysis.motion import root_columns
 from borelli.model.model import GROUND, Model
-from borelli.model.people.partial import LEGS, subtree
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.people.partial import LEGS, subtree
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
 
 if TYPE_CHECKING:

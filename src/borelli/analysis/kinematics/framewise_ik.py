@@ -25,9 +25,9 @@ from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
-from borelli.model.people.partial import unmarked_spine
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
+from borelli.people.partial import unmarked_spine
 from borelli.recording.objects import OBJECT_VARIABLES
 from borelli.recording.recording import Note, Recording
 from borelli.tree.kinematic_tree import Tree, make_tree

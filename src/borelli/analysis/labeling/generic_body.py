@@ -22,8 +22,8 @@ from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.landmark_atlas import segment_of
 from borelli.model.model import Model
-from borelli.model.people.human import human
 from borelli.numerics.vectors import Array
+from borelli.people.human import human
 from borelli.tree.kinematic_tree import Tree, make_tree
 
 HEIGHT = 1.75

@@ -26,7 +26,7 @@ from borelli.experiments.experiment import Request, figure
 from borelli.experiments.outcome import Claim, Outcome, Rows, above, below
 from borelli.model.mechanisms import with_mace
 from borelli.model.model import Frame, Model
-from borelli.model.people.full_skeleton import full_skeleton
+from borelli.people.full_skeleton import full_skeleton
 from borelli.view.panels import View
 from borelli.view.plot_style import INK
 

@@ -23,8 +23,8 @@ from borelli.experiments.movement.stepped_common import (
 )
 from borelli.experiments.outcome import Claim, Outcome, below
 from borelli.model.model import Model
-from borelli.model.people.human import human
 from borelli.numerics.filters import lowpass
+from borelli.people.human import human
 from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE
 
 BODIES: Mapping[str, tuple[float, float, str]] = {

@@ -21,7 +21,7 @@ from borelli.experiments.movement.stepped_common import HEIGHT, MASS, recorded_m
 from borelli.experiments.outcome import Claim, Outcome, below
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.synthetic.jump_and_reach import JUMP_DURATION, jump_coordinates
 from borelli.view.plot_style import BLUE, INK, ORANGE
 

@@ -28,7 +28,7 @@ from borelli.experiments.movement.analytic_walk import Walk, make_walk
 from borelli.experiments.outcome import Claim, Outcome, Rows, near
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.filtering import resample
 from borelli.recording.io import read_recording

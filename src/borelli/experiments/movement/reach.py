@@ -24,7 +24,7 @@ from borelli.experiments.movement.stepped_common import HEIGHT, MASS, RATE, torq
 from borelli.experiments.outcome import Claim, Outcome, Rows, above
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 from borelli.view.plot_style import BLUE, GREEN, ORANGE
 

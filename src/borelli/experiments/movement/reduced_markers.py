@@ -23,8 +23,8 @@ from borelli.experiments.movement.analytic_walk import make_walk
 from borelli.experiments.outcome import Claim, Outcome
 from borelli.model.kinematics import coupled_coordinates, marker_positions, root_coordinates
 from borelli.model.model import Model
-from borelli.model.people.human import human
 from borelli.numerics.quaternions import conjugate, quaternion_product
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.io import read_recording
 from borelli.recording.recording import Recording

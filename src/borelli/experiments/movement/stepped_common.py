@@ -17,7 +17,7 @@ from borelli.errors import SettingsError
 from borelli.experiments.experiment import Request
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
-from borelli.model.people.human import human
+from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.io import read_recording
 from borelli.synthetic.walk import walk_coordinates

@@ -18,9 +18,8 @@ from borelli.errors import list_names, unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.bodies import Tree
 from borelli.model.formats.mjcf.defaults import MUSCLE_PARAMETERS, Values
-from borelli.model.formats.parsing import LossNote
 from borelli.model.kinematics import poses
-from borelli.model.model import GROUND, Model, Muscle, PathPoint, PathWrap, WrapObject
+from borelli.model.model import GROUND, Model, Muscle, PathPoint, PathWrap, Pulley, WrapObject
 from borelli.model.transforms import Array
 
 T = TypeVar("T")
@@ -37,7 +36,7 @@ class _Path:
 
     points: list[PathPoint] = field(default_factory=list)
     wraps: list[PathWrap] = field(default_factory=list)
-    pulleys: int = 0
+    pulleys: list[Pulley] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,7 +48,6 @@ class Muscles:
     inferred_lengths: list[str] = field(default_factory=list)
     inferred_forces: list[str] = field(default_factory=list)
     short_tendons: list[str] = field(default_factory=list)
-    branched: list[str] = field(default_factory=list)
     sampled: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     """Positions and rotations of the bodies in the sampled poses."""
 
@@ -96,9 +94,9 @@ def _path(element: Element, tree: Tree, result: Muscles) -> _Path:
             point = None if side is None else PathPoint(side.body, side.position, side.name)
             # a tendon wraps between the sites before and after the geom
             first = max(len(path.points) - 1, 0)
-            path.wraps.append(PathWrap(wrap.name, first, first + 1, side_point=point))
+            path.wraps.append(PathWrap(wrap.name, first, first + 1, "tendon", point))
         elif part.tag == "pulley":
-            path.pulleys += 1
+            path.pulleys.append(_pulley(values, len(path.points)))
     if len(path.points) < 2:
         raise element.error(
             f"Tendon {element.attributes.get('name', '')!r}: The path has fewer than two sites. Add sites."
@@ -108,6 +106,13 @@ def _path(element: Element, tree: Tree, result: Muscles) -> _Path:
         w if w.last <= last else PathWrap(w.wrap_object, last - 1, last, w.method, w.side_point) for w in path.wraps
     ]
     return path
+
+
+def _pulley(values: Values, first: int) -> Pulley:
+    divisor = (values.numbers("divisor", 1, 1) or (1.0,))[0]
+    if not divisor > 0.0:
+        raise values.element.error(f"The divisor of a pulley is {divisor:g}. It must be positive.")
+    return Pulley(first, divisor)
 
 
 def _wrap_object(values: Values, tree: Tree, result: Muscles) -> WrapObject:
@@ -129,8 +134,6 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, result: Muscl
     if len(gain) < 9:
         raise element.error(f"{element.tag}: The gainprm of a muscle has {len(gain)} numbers. Give at least 9.")
     name = tree.unique_name("muscle", values.text("name") or values.text("tendon"))
-    if path.pulleys:
-        result.branched.append(name)
     lengths = values.numbers("lengthrange", 2, 2)
     if lengths is None or lengths[0] == lengths[1]:
         lengths = _length_range(path, model, result)
@@ -164,6 +167,7 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, result: Muscl
         default_activation=0.0,
         wraps=tuple(path.wraps),
         parameters=tuple(parameters.items()),
+        pulleys=tuple(pulley for pulley in path.pulleys if pulley.first < len(path.points)),
     )
 
 
@@ -173,7 +177,11 @@ def _length_range(path: _Path, model: Model, result: Muscles) -> tuple[float, fl
         result.sampled = _sampled(model)
     points = np.stack([position + rotation @ np.array(point.position) for point, (position, rotation) in
                        ((point, result.sampled[point.body]) for point in path.points)], axis=1)  # fmt: skip
-    lengths = np.linalg.norm(np.diff(points, axis=1), axis=2).sum(axis=1)
+    weight, divisors = np.ones(len(path.points) - 1), {pulley.first: pulley.divisor for pulley in path.pulleys}
+    for first in sorted(divisors):
+        weight[first:] = 1.0 / divisors[first]
+        weight[first - 1 : first] = 0.0  # the path is interrupted
+    lengths = np.linalg.norm(np.diff(points, axis=1), axis=2) @ weight
     least, most = float(lengths.min()), float(lengths.max())
     return least, most if most > least else 1.01 * least + 1e-6
 
@@ -199,13 +207,9 @@ def notes(result: Muscles) -> list[str]:
         ),
         "The lengths in the file imply a negative tendon length; zero is used.": result.short_tendons,
     }
-    found = [
+    return [
         f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}: {text}" for text, names in sentences.items() if names
     ]
-    if result.branched:
-        ignored = "The pulleys of the tendon are ignored; its branches are in sequence."
-        found.append(LossNote(f"Muscle{'s' * (len(result.branched) > 1)} {list_names(result.branched, 5)}: {ignored}"))
-    return found
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:

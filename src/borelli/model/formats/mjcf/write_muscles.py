@@ -90,7 +90,10 @@ def _path(
         named = {} if side is None else {"sidesite": sites.at(side.body, side.position, side.name)}
         between[segment] = make_element("geom", geom=surface.name, **named)
     path: list[Element] = []
+    divisors = {pulley.first: pulley.divisor for pulley in muscle.pulleys}
     for i, point in enumerate(muscle.path):
+        if i in divisors:
+            path.append(make_element("pulley", divisor=numbers(divisors[i])))
         if point.motion:
             parts.unwritten["motions of path points (written at their default positions)"] += 1
         if point.only_within is not None:

@@ -103,7 +103,8 @@ class MuscleReader:
             return
         points, wraps = path
         parameters = self._parameters(item)
-        self.muscles.append(Muscle(name, points, kind=item.kind, wraps=wraps, parameters=parameters, **values))
+        muscle = Muscle(name, points, kind=item.kind, wraps=wraps, parameters=parameters, pulleys=(), **values)
+        self.muscles.append(muscle)
 
     def add_ligament(self, item: Item) -> None:
         """Read one ligament; one that cannot be used is noted."""
@@ -185,7 +186,12 @@ class MuscleReader:
         method = item.text("method").lower() or "hybrid"
         first, last = (int(n) if abs(n) < 1e9 else -1 for n in item.pair("range", (-1.0, -1.0)))
         first, last = max(first - 1, 0), last - 1 if last >= 1 else -1
-        if method not in WRAP_METHODS or last >= points or (last if last >= 0 else points - 1) < first:
+        if (
+            method == "tendon"
+            or method not in WRAP_METHODS
+            or last >= points
+            or (last if last >= 0 else points - 1) < first
+        ):
             why = "its method or range is invalid"
             self.notes.append(LossNote(f"{muscle.title}: The wrap over {name!r} is not read: {why}."))
             return None

@@ -272,6 +272,8 @@ def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
     if kind != muscle.kind:
         text = f"Muscles of class {muscle.kind or '(none)'} are written as {kind}, without their own parameters"
         notes.setdefault(text, []).append(muscle.name)
+    if muscle.pulleys:
+        notes.setdefault("Pulleys are not written: branches are in sequence", []).append(muscle.name)
     tags = (tag for tag in FIELDS if kind in COMPLETE_CLASSES or tag not in COMPLETE_ONLY)
     return make_element(
         kind,
@@ -390,7 +392,8 @@ def _wrap(wrap: PathWrap, number: int, muscle: Muscle | Ligament, names: Names, 
     if wrap.side_point is not None:
         text = "Side points of wraps are not written"
         notes.setdefault(text, []).append(f"{muscle.name} on {wrap.wrap_object}")
+    method = "hybrid" if wrap.method == "tendon" else wrap.method
     first = wrap.first + 1 if wrap.first or wrap.last >= 0 else -1
     span = f"{first} {wrap.last + 1 if wrap.last >= 0 else -1}"
-    own = properties(wrap_object=names.of("wrap object", wrap.wrap_object), method=wrap.method, range=span)
+    own = properties(wrap_object=names.of("wrap object", wrap.wrap_object), method=method, range=span)
     return make_element("PathWrap", *own, name="pathwrap" if number == 0 else f"pathwrap_{number}")

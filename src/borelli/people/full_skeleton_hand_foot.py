@@ -22,9 +22,9 @@ import numpy as np
 
 from borelli.model.inertia import MassProperties, shape_mass
 from borelli.model.model import Frame, Shape, Vector
-from borelli.model.people.anthropometry import Proportions, table
-from borelli.model.people.segment_builder import NOT_Y, JointRow, Segment, bone, box, limb, offset, rod
 from borelli.model.transforms import Array, X, Y, vector
+from borelli.people.anthropometry import Proportions, table
+from borelli.people.segment_builder import NOT_Y, JointRow, Segment, bone, box, limb, offset, rod
 
 FINGERS = ("index", "middle", "ring", "little")
 PHALANGES = {"thumb": ("metacarpal", "proximal", "distal")} | dict.fromkeys(FINGERS, ("proximal", "middle", "distal"))

@@ -23,13 +23,13 @@ import numpy as np
 
 from borelli.model.inertia import mass_of_shapes
 from borelli.model.model import Frame, Model, Shape
-from borelli.model.people import full_skeleton_spine as spine_bones
-from borelli.model.people.anthropometry import Proportions, check_person, table
-from borelli.model.people.full_skeleton_hand_foot import FINGERS, foot, foot_joints, hand, hand_joints
-from borelli.model.people.full_skeleton_spine import Spine, spine_of
-from borelli.model.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, bone, limb, offset, person
 from borelli.model.transforms import X, Y, Z, vector
 from borelli.model.validate import validate
+from borelli.people import full_skeleton_spine as spine_bones
+from borelli.people.anthropometry import Proportions, check_person, table
+from borelli.people.full_skeleton_hand_foot import FINGERS, foot, foot_joints, hand, hand_joints
+from borelli.people.full_skeleton_spine import Spine, spine_of
+from borelli.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, bone, limb, offset, person
 
 JOINTS = tuple(JointRow(*row) for row in (
     ("jaw", "hinge", "head", "jaw", (Y,), ("jaw_opening",)),

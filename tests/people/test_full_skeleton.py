@@ -15,14 +15,14 @@ from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import write_mjcf
 from borelli.model.inertia import MassProperties
 from borelli.model.kinematics import poses
-from borelli.model.people.anthropometry import Proportions, table
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.full_skeleton_spine import NAMES, spine_of
-from borelli.model.people.human import human
 from borelli.model.transforms import compose
 from borelli.model.validate import inertia_problem
+from borelli.people.anthropometry import Proportions, table
+from borelli.people.full_skeleton import full_skeleton
+from borelli.people.full_skeleton_spine import NAMES, spine_of
+from borelli.people.human import human
 
-from ..mujoco_referee import agrees, engine, random_rows, same_masses
+from ..model.mujoco_referee import agrees, engine, random_rows, same_masses
 from .test_human import MIRROR, center_of_mass, other_side, pose
 
 FORWARD, LEFT, UP = np.eye(3)

@@ -7,8 +7,8 @@ import pytest
 
 from borelli.model.kinematics import poses
 from borelli.model.model import Marker
-from borelli.model.people.human import human
-from borelli.model.people.partial import PARTS, fix_unmarked_parts, is_partial
+from borelli.people.human import human
+from borelli.people.partial import PARTS, fix_unmarked_parts, is_partial
 
 ARM = ("collar", "upper_arm", "forearm", "hand")
 LEG = ("thigh", "shank", "foot", "toes")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
 from borelli.model import Frame, Model, extent, validate
-from borelli.model.people.human import human
 from borelli.model.transforms import compose, inverse
+from borelli.people.human import human
 
 MIRROR = np.array([1.0, -1.0, 1.0])
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from borelli.model.inertia import MassProperties
 from borelli.model.model import Frame, Shape
-from borelli.model.people.anthropometry import Proportions, table
-from borelli.model.people.segment_builder import NOT_X, SIDES, JointRow, Segment, bone, limb, offset
 from borelli.model.transforms import Array, Y, Z, vector
+from borelli.people.anthropometry import Proportions, table
+from borelli.people.segment_builder import NOT_X, SIDES, JointRow, Segment, bone, limb, offset
 
 REGIONS = {"L": "sacral", "T": "lumbar", "C": "neck"}
 """Regions of vertebrae, and the joint of `human` for each."""

@@ -19,10 +19,11 @@ import numpy as np
 
 from borelli.model.marker_sets import add_marker_set
 from borelli.model.model import Frame, Model, Shape
-from borelli.model.people.anthropometry import Proportions, check_person, table
-from borelli.model.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, box, limb, offset, person, slab
 from borelli.model.transforms import X, Y, Z
 from borelli.model.validate import validate
+from borelli.people.anthropometry import Proportions, check_person, table
+from borelli.people.human_muscles import add_muscles
+from borelli.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, box, limb, offset, person, slab
 
 # name, kind, parent, child, axes, angles; on the right side for pairs (`*` stands for the side's letter)
 JOINTS = (
@@ -50,7 +51,14 @@ JOINTS = (
 )  # fmt: skip
 
 
-def human(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, markers: str | Path | None = None) -> Model:
+def human(
+    mass: float = 75.0,
+    height: float = 1.75,
+    sex: str = "male",
+    *,
+    markers: str | Path | None = None,
+    muscles: bool = False,
+) -> Model:
     """Return a standing human on level ground.
 
     Args:
@@ -58,6 +66,7 @@ def human(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, marker
         height: Stature [m].
         sex: Sex ("male" or "female") that selects the anthropometric tables.
         markers: Marker set: one of `list_marker_sets()`, or the path of a .toml file. Default: no markers.
+        muscles: Add the muscles of `add_muscles`: 40 of each leg and 13 of each side of the trunk.
 
     Raises:
         SettingsError: if an argument is out of range.
@@ -70,7 +79,9 @@ def human(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, marker
     check_person(mass, height, sex)
     segments, rows = _segments(Proportions(mass, height, sex)), map(JointRow._make, JOINTS)
     model = person(f"human, {sex}, {mass:g} kg, {height:g} m", segments, rows, table("human")["range"])
-    return validate(add_marker_set(model, markers) if markers is not None else model)
+    if markers is not None:
+        model = add_marker_set(model, markers)
+    return add_muscles(model, height=height) if muscles else validate(model)
 
 
 def _segments(p: Proportions) -> list[Segment]:

@@ -94,4 +94,4 @@ def check_person(mass: float, height: float, sex: str) -> None:
 @cache
 def table(name: str) -> dict[str, Any]:
     """Return one of the tables in `data`."""
-    return tomllib.loads((files("borelli.model.people") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("borelli.people") / "data" / f"{name}.toml").read_text(encoding="utf-8"))

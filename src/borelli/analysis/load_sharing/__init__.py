@@ -1,0 +1,1 @@
+"""Load sharing (static optimization): muscle activations and forces that produce given joint torques."""

@@ -1,0 +1,1 @@
+"""Compiled geometry of muscle paths: wrapping, lengths, forces per unit tension and moment arms."""
