@@ -106,11 +106,6 @@ def _apex_plane(px, py, pz, qx, qy, qz, radius, far, out):
     out[2], out[5], out[6] = z1, z2, hypot(around, z2 - z1)
 
 
-@inline
-def _off_surface(x, y, z, sizes):
-    return (x / sizes[0]) ** 2 + (y / sizes[1]) ** 2 + (z / sizes[2]) ** 2 - 1.0
-
-
 @kernel_function
 def _wrap_ellipsoid(px, py, pz, qx, qy, qz, sizes, axis, allowed, method, opensim, out):
     result, high, low = ellipsoid_rule(px, py, pz, qx, qy, qz, sizes)
