@@ -33,7 +33,9 @@ def length(path, state) -> float:
 
 def wrapped(path, state) -> list[bool]:
     points = path.getCurrentPath(state)
-    touched = {points.get(i).getWrapObject().getName() for i in range(points.getSize()) if points.get(i).getWrapObject()}
+    touched = {
+        points.get(i).getWrapObject().getName() for i in range(points.getSize()) if points.get(i).getWrapObject()
+    }
     wraps = path.getWrapSet()
     return [wraps.get(i).getWrapObjectName() in touched for i in range(wraps.getSize())]
 

@@ -95,7 +95,9 @@ def compare(case: Case) -> tuple[int, int]:
         same = case.same_state(opensim)[:, m]
         difference = np.abs((opensim.length - case.expected["length"])[same, m])
         if Path(case.name).name not in DEFECTIVE:
-            assert difference.max(initial=0.0) < (ROUNDING if group in ("points", "sphere", "cylinder") else SECTIONS), name
+            assert difference.max(initial=0.0) < (
+                ROUNDING if group in ("points", "sphere", "cylinder") else SECTIONS
+            ), name
     equal = (exact.wrap_state > 0) == case.expected["wrapped"]
     return int(equal.sum()), equal.size
 

@@ -88,7 +88,9 @@ def test_pulleys_survive_files(sample, tmp_path):
     ours = read_mjcf(sample)
     write_mjcf(ours, tmp_path / "again.xml")
     for again in (read_mjcf(tmp_path / "again.xml"), model_from_text(model_to_text(ours))):
-        assert np.abs(muscle_paths(ours, sample_rows()).length - muscle_paths(again, sample_rows()).length).max() < 1e-12
+        assert (
+            np.abs(muscle_paths(ours, sample_rows()).length - muscle_paths(again, sample_rows()).length).max() < 1e-12
+        )
 
 
 @pytest.mark.data

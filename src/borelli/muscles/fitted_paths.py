@@ -2,7 +2,7 @@
 
 Each length is a sum of products of Chebyshev polynomials of the muscle's coordinates, up to a total degree. The fit is
 a least-squares problem on lengths and moment arms together, so that the slope of the polynomial is the arm: virtual
-work holds by construction (Menegaldo, de Toledo Fleury and Weber 2004 fit both apart).
+work holds by construction. Polynomials of muscle paths: Menegaldo, de Toledo Fleury and Weber (2004).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ K = (t.A t)(b.A b) - (t.A b)^2 is the Gaussian curvature, with a = 1, a' = 0 and
 (do Carmo 1976, section 5.5).
 
 The path p, x, geodesic of length l, x_e, q is stationary where both straight parts are tangent to it (Scholz et al.
-2015): with d = x - p and e = q - x_e,
+2016): with d = x - p and e = q - x_e,
 
     F = (d.n, d.b, e.n_e, e.b_e) = 0
 
