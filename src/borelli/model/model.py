@@ -38,7 +38,7 @@ WRAP_KINDS = {  # number of sizes [m] of each kind
     "sphere": 1,  # radius
     "cylinder": 2,  # radius, half length; axis z
     "ellipsoid": 3,  # half axes
-    "torus": 2,  # radius of the hole, outer radius; axis z
+    "torus": 2,  # radius of the tube, radius of its center circle; axis z
 }
 WRAP_SIDES = ("all", "+x", "-x", "+y", "-y", "+z", "-z")
 WRAP_METHODS = ("hybrid", "midpoint", "axial", "tendon")

@@ -4,7 +4,7 @@ It is not a geodesic. Scaling each axis by its half length makes the ellipsoid a
 tangency is kept, so the tangent points are those of a circle. c is chosen by OpenSim's method: `midpoint` takes the
 surface point nearest to the middle of the chord, `axial` the one nearest, in the plane of two axes, to where the line
 crosses that plane, and `hybrid` blends the axial point into the mean direction of a fan of nearest points along the
-chord. The nearest point on an ellipsoid is found as in Eberly's method (Hart 1994, Graphics Gems IV, I.2).
+chord. The nearest point on an ellipsoid is found by Newton on the sixth-degree polynomial of Hart (1994).
 """
 
 from __future__ import annotations
