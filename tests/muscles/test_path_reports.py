@@ -75,7 +75,7 @@ def test_fitted_paths_state_their_errors():
 
 def test_fit_refuses_too_few_poses():
     model = moving_and_conditional_model()
-    with pytest.raises(SettingsError, match="Muscle 'm': .* need more than 4 poses"):
+    with pytest.raises(SettingsError, match=r"Muscle 'm': .* need more than 4 poses"):
         fit_paths(model, [[0.1], [0.2], [0.3], [0.4]], degree=8)
 
 

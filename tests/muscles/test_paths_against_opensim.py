@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ class Case:
         """(frames, muscles) whether all wraps of a muscle agree."""
         equal = (paths.wrap_state > 0) == self.expected["wrapped"]
         ends = np.cumsum([0, *(len(muscle.wraps) for muscle in self.model.muscles)])
-        return np.stack([equal[:, a:b].all(axis=1) for a, b in zip(ends[:-1], ends[1:], strict=True)], axis=1)
+        return np.stack([equal[:, a:b].all(axis=1) for a, b in pairwise(ends)], axis=1)
 
 
 def ask(cases: list[Case], python: str, folder: Path) -> list[Case]:

@@ -41,7 +41,8 @@ SAMPLE = """
       <site site="f"/><pulley divisor="3"/><site site="d"/><site site="g"/></spatial>
   </tendon>
   <actuator>
-    <muscle name="inside" tendon="inside" lengthrange="0.1 0.3"/><muscle name="side" tendon="side" lengthrange="0.1 0.3"/>
+    <muscle name="inside" tendon="inside" lengthrange="0.1 0.3"/>
+    <muscle name="side" tendon="side" lengthrange="0.1 0.3"/>
     <muscle name="shorter" tendon="shorter" lengthrange="0.1 0.3"/>
     <muscle name="pulley" tendon="pulley" lengthrange="0.1 0.3"/>
   </actuator>
