@@ -156,14 +156,7 @@ def foot_prefixes(foot: str) -> tuple[str, str, str]:
 
 
 def write_table(
-    path: Path,
-    title: str,
-    time: Array,
-    names: Sequence[str],
-    values: Array,
-    *,
-    degrees: bool = False,
-    overwrite: bool = False,
+    path: Path, title: str, time: Array, names: Sequence[str], values: Array, *, degrees: bool = False
 ) -> None:
     """Write a MOT or STO file atomically."""
     head = [
@@ -171,18 +164,16 @@ def write_table(
         f"inDegrees={'yes' if degrees else 'no'}", "endheader", "\t".join(["time", *names]),
     ]  # fmt: skip
     rows = ("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]) for stamp, row in _rows(time, values))
-    _write_lines(path, chain(head, rows), overwrite=overwrite)
+    _write_lines(path, chain(head, rows))
 
 
-def write_csv(
-    path: Path, time: Array, names: Sequence[str], values: Array, form: str, *, overwrite: bool = False
-) -> None:
+def write_csv(path: Path, time: Array, names: Sequence[str], values: Array, form: str) -> None:
     """Write a CSV file atomically; missing values are empty."""
     rows = (
         ",".join([repr(stamp), *("" if value != value else f"{value:{form}}" for value in row)])
         for stamp, row in _rows(time, values)
     )
-    _write_lines(path, chain([",".join(["time_s", *names])], rows), overwrite=overwrite)
+    _write_lines(path, chain([",".join(["time_s", *names])], rows))
 
 
 def _rows(time: Array, values: Array) -> Iterator[tuple[float, list[float]]]:
@@ -192,9 +183,6 @@ def _rows(time: Array, values: Array) -> Iterator[tuple[float, list[float]]]:
         yield from zip(time[part].tolist(), values[part].tolist(), strict=True)
 
 
-def _write_lines(path: Path, lines: Iterable[str], *, overwrite: bool) -> None:
-    with (
-        atomic_path(path, overwrite=overwrite) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
