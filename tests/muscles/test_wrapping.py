@@ -5,8 +5,13 @@ import pytest
 from scipy.optimize import minimize
 
 from borelli.errors import ModelError, SettingsError
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Frame, PathWrap
+from borelli.muscles.path_arrays import make_path_arrays, make_path_work
+from borelli.muscles.path_kernels.moment_arms import add_body_wrenches, compute_path_frames
 from borelli.muscles.paths import lines_of_action, muscle_paths, path_points
+from borelli.tree.forward_kinematics import make_tree_pose
+from borelli.tree.kinematic_tree import make_tree
 
 from .sample_models import at, free_body_model, moving_and_conditional_model, over, random_rows, surface
 
@@ -222,6 +227,24 @@ def test_velocity_is_the_rate_of_length():
     before, after = muscle_paths(model, [[q - h * speed], [q + h * speed]]).length[:, 0]
     assert paths.velocity is not None
     assert paths.velocity[0, 0] == pytest.approx((after - before) / (2 * h), abs=1e-8)
+
+
+def test_body_wrenches_are_those_of_the_lines_of_action():
+    thing = surface("cylinder", 0.03, 1.0)
+    model = free_body_model([at(-0.06, 0.01, -0.02), at(0.05, 0.008, 0.03, "b")], over(thing), [thing])
+    arrays = make_path_arrays(model, ("m",))
+    work = make_path_work(arrays)
+    tree = make_tree(model)
+    shared = [SharedTuple(one) for one in (arrays, tree, make_tree_pose(tree), work)]
+    compute_path_frames(
+        *shared, 0, REST[None].copy(), np.zeros(6), np.zeros((1, 1)), np.zeros((1, 1, 6)), np.zeros((1, 1), np.int64)
+    )
+    wrench = np.zeros((1, 6))
+    add_body_wrenches(shared[0], shared[3], np.array([2.0]), wrench)
+    line = lines_of_action(model, REST)[0]
+    own = [i for i, body in enumerate(line.body) if body == "b"]
+    moment = np.cross(line.point[own], line.force[own]).sum(axis=0)
+    assert wrench[0] == pytest.approx(2.0 * np.concatenate([moment, line.force[own].sum(axis=0)]), abs=1e-12)
 
 
 def test_drawn_arcs_lie_on_the_surface_and_have_its_length():

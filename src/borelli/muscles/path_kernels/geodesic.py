@@ -26,7 +26,7 @@ from borelli.numerics.rotation_kernels import cross
 
 ELLIPSOID, TORUS = 2, 3
 """Kinds of surfaces; sizes are the half axes, and the radii of the tube and of its center circle."""
-STEP_ANGLE = 0.12
+STEP_ANGLE = 0.08
 """Angle [rad] by which a geodesic curves in one step: moment arms are then exact to 1e-7 m."""
 A21 = 1.0 / 5.0
 A31, A32 = 3.0 / 40.0, 9.0 / 40.0
