@@ -102,17 +102,18 @@ class Preconditioner:
 
     def solve(self, residual: Array) -> Array:
         """Return P^-1 times a residual (frames, n)."""
-        result = self._solve_modes(residual)
-        if len(self._active[0]):
-            force = np.zeros_like(result)
-            force[self._active] = self._yield @ result[self._active]
-            result -= self._solve_modes(force)
-        return result
-
-    def _solve_modes(self, force: Array) -> Array:
-        modal = force @ self._modes.direction
-        solve_series(self._lower, self._flexibility, 0, modal)
-        return np.asarray(modal @ self._modes.direction.T)
+        modal = residual @ self._modes.direction
+        response = modal.copy()
+        solve_series(self._lower, self._flexibility, 0, response)
+        time, variable = self._active
+        if len(time):
+            shape = self._modes.direction[variable]
+            force = self._yield @ (response[time] * shape).sum(axis=1)
+            frames, first = np.unique(time, return_index=True)
+            modal[frames] -= np.add.reduceat(force[:, None] * shape, first)
+            response = modal
+            solve_series(self._lower, self._flexibility, 0, response)
+        return np.asarray(response @ self._modes.direction.T)
 
 
 class Solution(NamedTuple):

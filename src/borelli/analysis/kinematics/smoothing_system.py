@@ -40,7 +40,7 @@ MAX_MODEL_STEPS = 20
 """Of Newton's method for active joint limits; the next model finishes what these do not."""
 ACTIVE_SET_REDUCTION = 0.03
 """Fraction of the energy gained that a step may miss while the active limits still change."""
-FIT_ACCURACY = 0.1
+FIT_ACCURACY = 0.01
 """Energy that the step of `fit` may miss, in units of one marker's noise; scores of scales differ by hundreds."""
 
 
@@ -140,7 +140,8 @@ class System:
     @cached_property
     def exact_stiffness(self) -> Array:
         """Exact Hessian (frames, n, n) of the markers' energy; `stiffness` is its Gauss-Newton part."""
-        return self.stiffness + self._hessian_rest
+        self._hessian_rest += self.stiffness
+        return self._hessian_rest
 
     def energy(self, scale: float) -> float:
         """Return the energy [J]."""
@@ -225,11 +226,12 @@ class System:
             return hessian.factor().solve
         return Preconditioner(self.modes, scale, active).solve
 
-    def fit(self, scale: float) -> tuple[float, float, float]:
+    def fit(self, scale: float, correction: float) -> tuple[float, float, float]:
         """Return twice the marker energy after the next step, the degrees of freedom used, and the numbers measured.
 
         The degrees of freedom used are tr(H^-1 G), G the markers' part of the Hessian H. As a function of the scale
-        they are in proportion to those of the mean stiffnesses, to within 0.3 % for scales from 0.01 to 100 (walks).
+        they are in proportion to those of the mean stiffnesses, to within 0.3 % for scales from 0.01 to 100 (walks);
+        `correction` is the ratio.
         """
         active = self.rest_stiffness - self.task.problem.rest_springs.stiffness
         step = solve_by_conjugate_gradients(
@@ -238,12 +240,11 @@ class System:
         ).step  # fmt: skip
         change = (self.stiffness @ step[..., None])[..., 0]
         left = self.marker_energy + float((self.marker_gradient * step).sum() + 0.5 * (step * change).sum())
-        used = self._correction * self.modes.degrees_of_freedom(len(self.q), scale)
+        used = correction * self.modes.degrees_of_freedom(len(self.q), scale)
         return 2.0 * left, used, 3.0 * np.count_nonzero(self.task.problem.weight)
 
-    @cached_property
-    def _correction(self) -> float:
-        """Ratio of the degrees of freedom used at scale 1 to those of the mean stiffnesses.
+    def correct_degrees_of_freedom(self) -> float:
+        """Return the ratio of the degrees of freedom used at scale 1 to those of the mean stiffnesses.
 
         tr(H^-1 G) is the derivative of log det H by the logarithm of a factor on G.
         """

@@ -43,8 +43,8 @@ MAX_BRIDGE = 0.25
 MIN_FRAMES = 2 * DIFFERENCE_ORDER + 1
 MIN_NOISE = 1e-7
 """[m] Markers that the model matches this closely have no noise to remove."""
-MAX_SCALE_FRAMES, SCALE_WINDOWS = 160, 2
-"""Frames from which the scale is chosen, and windows they are taken from if there are more frames."""
+SCALE_FRAMES, SCALE_WINDOWS = 80, 2
+"""Frames of a window from which the scale is chosen, and number of windows if there are more frames."""
 WINDOW, OVERLAP = 2000, 200
 """Frames smoothed at once, and how many of them the next window has too."""
 ROUNDING = 1e-11
@@ -53,16 +53,17 @@ STEP_TOLERANCE = 1e-7
 """[rad or m] A step no longer than this ends the minimization: its error is of second order."""
 EXACT_BELOW = 0.05
 """[rad or m] Steps shorter than this are followed by Newton steps with the exact Hessian."""
-ENERGY_TOLERANCE, COARSE_TOLERANCE = 1e-5, 1.0
-"""Energy left to gain, in units of one marker's noise, that ends the minimization: the motion is then within 0.005
-standard deviations of the minimum in any direction; and before the limits are known."""
+ENERGY_TOLERANCE, COARSE_TOLERANCE = 1e-10, 1.0
+"""Energy left to gain, in units of one marker's noise, that ends the minimization; and before active limits are known.
+The square root of twice this is the distance from the minimum in standard deviations, in any direction."""
 STEP_REDUCTION = 1e-4
 """Fraction of the energy that a Newton step gains which it may miss: the next one gains it."""
 MAX_ITERATIONS = 20
 SCALES = (-6.0, 8.0)
 """Range of the scale, as powers of ten."""
-FIRST_STEP, SCALE_TOLERANCE = 2.0, 0.2
-"""Steps that bracket the best scale, and the change that ends its refinement by parabolas, as powers of ten."""
+FIRST_STEP, SCALE_TOLERANCE, SCALE_UNIT = 2.0, 0.2, 0.05
+"""Steps that bracket the best scale, the change that ends its refinement by parabolas, and the unit it is rounded to,
+as powers of ten: cross-validation determines it no better, and rounding errors must not decide."""
 MAX_REFINEMENTS = 6
 LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1000.0, 1e-4))
 """Stiffness of joint limits, one after the other, in units of the markers'; and the energy left to gain that ends each
@@ -76,10 +77,13 @@ STILL_FRACTION = 1e-9
 the median's weight, too. With the weight of their snap, the springs to their rest pose would be lost in rounding."""
 
 
-def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+def smooth_poses(
+    problem: IkProblem, q: Array, filtered: Array, recording: Recording
+) -> tuple[Array, tuple[Note, ...]]:
     """Smooth framewise poses q (frames, coordinates), NaN where too few markers are visible.
 
-    Returns coordinates, NaN before the first and after the last frame with a pose; and notes.
+    `filtered` are the poses of low-pass filtered markers. Returns coordinates, NaN before the first and after the last
+    frame with a pose; and notes.
     """
     posed = _has_pose(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
@@ -92,7 +96,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     noise = _noise(whole, q[span])
     if noise <= _mean_stiffness(whole) * MIN_NOISE**2 and posed[span].all():
         return q, (*notes, Note("Not smoothed: the markers have no noise.", "inferred", code="not_smoothed"))
-    start, more = _filtered_poses(whole, q[span], recording.rate)
+    start, more = _filtered_poses(whole, q[span], filtered[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
     weight = noise / _mean_square_snap(grouping, whole, start)
     task = SmoothingProblem(_soften(whole, noise), grouping, noise, weight)
@@ -121,13 +125,12 @@ def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tup
     target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
     if recording.rate > 2.0 * CUTOFF:
         target = lowpass(target, recording.rate, CUTOFF)
-    filtered = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
-    q, notes = solve_framewise(filtered)
-    frames = np.flatnonzero(_has_pose(q))
+    near, notes = solve_framewise(replace(problem, target=np.ascontiguousarray(np.nan_to_num(target))))
+    frames, q = np.flatnonzero(_has_pose(near)), near.copy()
     poses = np.ascontiguousarray(q[frames])
     solve_poses(problem, frames, poses, chained=False)
     q[frames] = poses
-    result, more = smooth_poses(problem, q, recording)
+    result, more = smooth_poses(problem, q, near, recording)
     return result, notes + more
 
 
@@ -141,10 +144,9 @@ def _mean_stiffness(problem: IkProblem) -> float:
 
 def _scale_windows(frames: int) -> list[slice]:
     """Return the windows from which the scale is chosen: all frames, or some spread evenly."""
-    if frames <= MAX_SCALE_FRAMES:
+    if frames <= SCALE_FRAMES:
         return [slice(0, frames)]
-    length = MAX_SCALE_FRAMES // SCALE_WINDOWS
-    return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SCALE_WINDOWS)]
+    return [slice(int(at), int(at) + SCALE_FRAMES) for at in np.linspace(0, frames - SCALE_FRAMES, SCALE_WINDOWS)]
 
 
 def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
@@ -177,8 +179,8 @@ def _soften(problem: IkProblem, noise: float) -> IkProblem:
     return replace(problem, rest_springs=springs._replace(stiffness=springs.stiffness * factor))
 
 
-def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
-    """Return the poses of low-pass filtered markers; missing markers are taken from the model."""
+def _filtered_poses(problem: IkProblem, q: Array, near: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
+    """Return the poses of low-pass filtered markers, found near others; missing markers are taken from the model."""
     model = problem.model_markers(_interpolate(problem.model, q))
     visible = problem.weight > 0.0
     offset = np.where(visible[..., None], problem.target - model, np.nan)
@@ -198,7 +200,9 @@ def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, t
         notes = (Note(text, "inferred", code="smoothing_start"),)
     weight = np.broadcast_to(problem.weight.max(axis=0), visible.shape)
     filled = replace(problem, target=np.ascontiguousarray(target), weight=np.ascontiguousarray(weight))
-    return solve_framewise(filled)[0], notes
+    poses = np.ascontiguousarray(_interpolate(problem.model, near))
+    solve_poses(filled, np.arange(len(poses)), poses, chained=False)
+    return poses, notes
 
 
 def _interpolate(model: Model, q: Array) -> Array:
@@ -233,10 +237,11 @@ def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array
 def choose_scale(systems: Sequence[System]) -> float:
     """Return the scale of the penalty that minimizes generalized cross-validation."""
     known: dict[float, float] = {}
+    correction = systems[0].correct_degrees_of_freedom()  # windows differ by a thousandth
 
     def score(power: float) -> float:
         if power not in known:
-            left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
+            left, used, count = np.sum([system.fit(10.0**power, correction) for system in systems], axis=0)
             known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
@@ -251,7 +256,7 @@ def choose_scale(systems: Sequence[System]) -> float:
     for _ in range(MAX_REFINEMENTS):
         at = _vertex(low, best, high, score)
         if abs(at - best) < SCALE_TOLERANCE:
-            return float(10.0**at)
+            return float(10.0 ** (SCALE_UNIT * round(at / SCALE_UNIT)))
         if score(at) < score(best):
             low, best, high = (best, at, high) if at > best else (low, at, best)
         else:
