@@ -43,6 +43,8 @@ def compile_smoother() -> None:
     kernels.apply_snap(jacobian, variables, x, snap)
     kernels.add_snap_force(jacobian, variables, snap, x)
     kernels.trace_determined(first, column, still[0], one, square, square.copy(), np.zeros(FRAMES))
+    kernels.factor_matrix(np.eye(3))
+    kernels.solve_matrix(np.eye(3), one)
     lower = np.zeros((FRAMES, 4, 3))
     kernels.factor_series(square_of_differences(FRAMES), 1.0, one, 0.0, lower, x)
     kernels.solve_series(lower, x, 0, np.zeros((FRAMES, 3)))

@@ -24,12 +24,19 @@ from typing import NamedTuple
 import numpy as np
 
 from borelli.analysis.kinematics.snap_penalty import DIFFERENCE_ORDER, square_of_differences
-from borelli.analysis.tree_kernels.smoothing_kernels import factor_series, solve_series
+from borelli.analysis.tree_kernels.smoothing_kernels import (
+    factor_matrix,
+    factor_series,
+    solve_matrix,
+    solve_series,
+)
 from borelli.numerics.vectors import Array
 
 Operator = Callable[[Array], Array]
 MAX_ITERATIONS = 500
 """Of conjugate gradients; twice the most of all recordings tried."""
+MAX_PRODUCTS = 200_000
+"""Multiplications in one call of BLAS; from about 260,000 on OpenBLAS waits for threads, longer than it computes."""
 PIVOT_ROUNDING = 1e-14
 """Least pivot of a mode's system, in units of its largest entry."""
 
@@ -68,6 +75,14 @@ def _square_spectrum(frames: int) -> Array:
     return np.maximum(eigvals_banded(square_of_differences(frames), lower=True), 0.0)
 
 
+def _multiply_frames(x: Array, matrix: Array) -> Array:
+    """Return x (frames, n) times a matrix (n, n), by parts for which BLAS starts no threads."""
+    result, rows = np.empty_like(x), max(1, MAX_PRODUCTS // matrix.size)
+    for first in range(0, len(x), rows):
+        np.matmul(x[first : first + rows], matrix, out=result[first : first + rows])
+    return result
+
+
 class Preconditioner:
     """Approximate inverse of the Hessian of all frames."""
 
@@ -80,8 +95,10 @@ class Preconditioner:
         least = PIVOT_ROUNDING * scale * square.max()
         factor_series(square, scale, modes.stiffness, least, self._lower, self._flexibility)
         self._active = np.nonzero(limits)
-        if len(self._active[0]):
-            self._yield = np.linalg.inv(np.diag(1.0 / limits[self._active]) + self._limit_flexibility())
+        self._limits = np.diag(1.0 / limits[self._active])
+        if len(self._limits):
+            self._limits += self._limit_flexibility()
+            factor_matrix(self._limits)
 
     def _limit_flexibility(self) -> Array:
         """Return E^T P0^-1 E (active, active): how variables at limits yield to forces on them."""
@@ -102,18 +119,25 @@ class Preconditioner:
 
     def solve(self, residual: Array) -> Array:
         """Return P^-1 times a residual (frames, n)."""
-        modal = residual @ self._modes.direction
+        modes = self._modes
+        modal = _multiply_frames(residual, modes.direction)
         response = modal.copy()
         solve_series(self._lower, self._flexibility, 0, response)
         time, variable = self._active
         if len(time):
-            shape = self._modes.direction[variable]
-            force = self._yield @ (response[time] * shape).sum(axis=1)
+            shape = modes.direction[variable]
+            force = (response[time] * shape).sum(axis=1)
+            solve_matrix(self._limits, force)
             frames, first = np.unique(time, return_index=True)
             modal[frames] -= np.add.reduceat(force[:, None] * shape, first)
             response = modal
             solve_series(self._lower, self._flexibility, 0, response)
-        return np.asarray(response @ self._modes.direction.T)
+        return _multiply_frames(response, modes.direction.T)
+
+
+def inner_product(a: Array, b: Array) -> float:
+    """Return the sum of products of (frames, n) by a single thread; BLAS would start others."""
+    return float(np.einsum("tv,tv->", a, b))
 
 
 class Solution(NamedTuple):
@@ -133,19 +157,19 @@ def solve_by_conjugate_gradients(
     """Solve H x = right (frames, n), until what is left to gain is below `enough` [J] or below a fraction of all."""
     x, residual = np.zeros_like(right), right.copy()
     direction = precondition(residual)
-    square = first = float(np.vdot(residual, direction))
+    square = first = inner_product(residual, direction)
     for _ in range(MAX_ITERATIONS):
         if not square > max(reduction * first, 2.0 * enough):
             break
         moved = product(direction)
-        curvature = float(np.vdot(direction, moved))
+        curvature = inner_product(direction, moved)
         if not curvature > 0.0:
             return Solution(x, residual, 0.5 * first, False)
         length = square / curvature
         x += length * direction
         residual -= length * moved
         preconditioned = precondition(residual)
-        last, square = square, float(np.vdot(residual, preconditioned))
+        last, square = square, inner_product(residual, preconditioned)
         direction *= square / last
         direction += preconditioned
     return Solution(x, residual, 0.5 * first, True)

@@ -15,6 +15,7 @@ from borelli.analysis.kinematics.modal_preconditioner import (
     Modes,
     Preconditioner,
     find_modes,
+    inner_product,
     solve_by_conjugate_gradients,
 )
 from borelli.analysis.kinematics.snap_penalty import (
@@ -87,7 +88,7 @@ def _minimum_along(springs: RestSprings, x: Array, step: Array, gradient: Array,
     Without limits the energy has this gradient, which changes by `change` over the step. The slope along the step
     increases, and is linear between the fractions at which a variable comes to a limit or leaves it.
     """
-    start, growth = float(np.vdot(gradient, step)), float(np.vdot(change, step))
+    start, growth = inner_product(gradient, step), inner_product(change, step)
     frame, variable = np.nonzero(limit_violation(springs, x) != limit_violation(springs, x + step))
     own = type(springs)(*(np.asarray(values)[variable] for values in springs))
     at, moves = x[frame, variable], step[frame, variable]
@@ -126,8 +127,9 @@ class System:
         self.rest_energy, self.rest_gradient, self.rest_stiffness = rest_energy(problem, q)
         snap, self._jacobian = find_snap(task.grouping, problem.tree, q)
         force = task.weight * snap
-        self.snap_energy = 0.5 * float(np.vdot(force, snap))
+        self.snap_energy = 0.5 * inner_product(force, snap)
         self.snap_gradient = snap_gradient(task.grouping, self._jacobian, force)
+        self._fitted = np.zeros_like(self.snap_gradient)
         if modes is not None:
             self.modes = modes
 
@@ -234,10 +236,11 @@ class System:
         `correction` is the ratio.
         """
         active = self.rest_stiffness - self.task.problem.rest_springs.stiffness
-        step = solve_by_conjugate_gradients(
-            partial(self._product_at_limits, scale, False, active), self._precondition(scale, active),
-            -self.gradient(scale), 0.0, FIT_ACCURACY * self.task.noise,
-        ).step  # fmt: skip
+        product = partial(self._product_at_limits, scale, False, active)
+        right, enough = -self.gradient(scale) - product(self._fitted), FIT_ACCURACY * self.task.noise
+        step = solve_by_conjugate_gradients(product, self._precondition(scale, active), right, 0.0, enough).step
+        step += self._fitted
+        self._fitted = step  # near that of the next scale
         change = (self.stiffness @ step[..., None])[..., 0]
         left = self.marker_energy + float((self.marker_gradient * step).sum() + 0.5 * (step * change).sum())
         used = correction * self.modes.degrees_of_freedom(len(self.q), scale)

@@ -267,8 +267,6 @@ def choose_scale(systems: Sequence[System]) -> float:
 def _vertex(low: float, best: float, high: float, score: Callable[[float], float]) -> float:
     """Return the minimum of the parabola through three values, the second of which is the least."""
     below, above = score(low) - score(best), score(high) - score(best)
-    if above == np.inf:
-        return 0.5 * (best + high)
     if below + above == 0.0:
         return best
     left, right = best - low, high - best

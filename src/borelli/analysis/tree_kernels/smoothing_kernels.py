@@ -198,6 +198,34 @@ def solve_series(lower, flexibility, first, x_inout):
 
 
 @kernel
+def factor_matrix(A_inout):
+    """Factor a symmetric matrix A = U^T D U, U unit upper, in its upper half; D, on the diagonal, must be positive."""
+    for k in range(len(A_inout)):
+        row = A_inout[k]
+        for i in range(k + 1, len(row)):
+            a, other = row[i] / row[k], A_inout[i]
+            for j in range(i, len(row)):
+                other[j] -= a * row[j]
+        for i in range(k + 1, len(row)):
+            row[i] /= row[k]
+
+
+@kernel
+def solve_matrix(A, x_inout):
+    """Replace x by the solution of the matrix that `factor_matrix` factored."""
+    n = len(x_inout)
+    for k in range(n):
+        a, row = x_inout[k], A[k]
+        for j in range(k + 1, n):
+            x_inout[j] -= a * row[j]
+    for k in range(n - 1, -1, -1):
+        total, row = x_inout[k] / A[k, k], A[k]
+        for j in range(k + 1, n):
+            total -= row[j] * x_inout[j]
+        x_inout[k] = total
+
+
+@kernel
 def rotate_joints(axis, angle, slope, rotation_out, angular_velocity_out):
     """Compute rotations (joints, frames, 3, 3) by three angles each, and angular velocities per variable.
 
