@@ -77,9 +77,7 @@ STILL_FRACTION = 1e-9
 the median's weight, too. With the weight of their snap, the springs to their rest pose would be lost in rounding."""
 
 
-def smooth_poses(
-    problem: IkProblem, q: Array, filtered: Array, recording: Recording
-) -> tuple[Array, tuple[Note, ...]]:
+def smooth_poses(problem: IkProblem, q: Array, filtered: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
     """Smooth framewise poses q (frames, coordinates), NaN where too few markers are visible.
 
     `filtered` are the poses of low-pass filtered markers. Returns coordinates, NaN before the first and after the last
