@@ -65,7 +65,7 @@ FIRST_STEP, SCALE_TOLERANCE, SCALE_UNIT = 2.0, 0.2, 0.05
 """Steps that bracket the best scale, the change that ends its refinement by parabolas, and the unit it is rounded to,
 as powers of ten: cross-validation determines it no better, and rounding errors must not decide."""
 MAX_REFINEMENTS = 6
-LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1000.0, 1e-4))
+LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1e4, 1e-4))
 """Stiffness of joint limits, one after the other, in units of the markers'; and the energy left to gain that ends each
 stage: clipping the last one's motion to the limits costs a thousand times as much."""
 MIN_STIFFNESS_FRACTION = 0.01
@@ -272,7 +272,7 @@ def _vertex(low: float, best: float, high: float, score: Callable[[float], float
 
 
 def _minimize_within_limits(task: SmoothingProblem, scale: float, start: Array) -> Array:
-    """Return the motion of minimum energy with joint limits that yield a thousandth of what markers do.
+    """Return the motion of minimum energy with joint limits that yield a ten-thousandth of what markers do.
 
     The stiffness grows by steps: variables that come to a limit or leave it make the energy's slope jump. Fixing them
     at their limits instead makes kinks, which the penalty on snap resists; steps then become tiny.
