@@ -149,6 +149,7 @@ class Solution(NamedTuple):
     """Estimate of what the step gains: half the squared norm of the right side in P^-1."""
     convex: bool
     """False if the matrix was found not to be positive definite: the step is what was found before."""
+    converged: bool
 
 
 def solve_by_conjugate_gradients(
@@ -160,11 +161,11 @@ def solve_by_conjugate_gradients(
     square = first = inner_product(residual, direction)
     for _ in range(MAX_ITERATIONS):
         if not square > max(reduction * first, 2.0 * enough):
-            break
+            return Solution(x, residual, 0.5 * first, True, True)
         moved = product(direction)
         curvature = inner_product(direction, moved)
         if not curvature > 0.0:
-            return Solution(x, residual, 0.5 * first, False)
+            return Solution(x, residual, 0.5 * first, False, False)
         length = square / curvature
         x += length * direction
         residual -= length * moved
@@ -172,4 +173,4 @@ def solve_by_conjugate_gradients(
         last, square = square, inner_product(residual, preconditioned)
         direction *= square / last
         direction += preconditioned
-    return Solution(x, residual, 0.5 * first, True)
+    return Solution(x, residual, 0.5 * first, True, False)

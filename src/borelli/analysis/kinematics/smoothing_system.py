@@ -238,12 +238,15 @@ class System:
         active = self.rest_stiffness - self.task.problem.rest_springs.stiffness
         product = partial(self._product_at_limits, scale, False, active)
         right, enough = -self.gradient(scale) - product(self._fitted), FIT_ACCURACY * self.task.noise
-        step = solve_by_conjugate_gradients(product, self._precondition(scale, active), right, 0.0, enough).step
-        step += self._fitted
-        self._fitted = step  # near that of the next scale
+        solution = solve_by_conjugate_gradients(product, self._precondition(scale, active), right, 0.0, enough)
+        step = self._fitted + solution.step
+        if solution.converged:
+            self._fitted = step  # near that of the next scale
         change = (self.stiffness @ step[..., None])[..., 0]
         left = self.marker_energy + float((self.marker_gradient * step).sum() + 0.5 * (step * change).sum())
         used = correction * self.modes.degrees_of_freedom(len(self.q), scale)
+        if not solution.converged:  # so stiff that the markers are lost in rounding: a second or less of motion
+            left = np.inf
         return 2.0 * left, used, 3.0 * np.count_nonzero(self.task.problem.weight)
 
     def correct_degrees_of_freedom(self) -> float:

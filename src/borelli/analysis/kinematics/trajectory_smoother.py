@@ -65,6 +65,9 @@ FIRST_STEP, SCALE_TOLERANCE, SCALE_UNIT = 2.0, 0.2, 0.05
 """Steps that bracket the best scale, the change that ends its refinement by parabolas, and the unit it is rounded to,
 as powers of ten: cross-validation determines it no better, and rounding errors must not decide."""
 MAX_REFINEMENTS = 6
+MIN_SCORE_GAIN = 1e-3
+"""Decrease of the logarithmic score that justifies a larger scale. In less than a second of motion the score is the same
+for all large scales, and the minimum is ever harder to find."""
 LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1e4, 1e-4))
 """Stiffness of joint limits, one after the other, in units of the markers'; and the energy left to gain that ends each
 stage: clipping the last one's motion to the limits costs a thousand times as much."""
@@ -244,27 +247,30 @@ def choose_scale(systems: Sequence[System]) -> float:
         return known[power]
 
     low, best, high = -FIRST_STEP, 0.0, FIRST_STEP
-    while score(high) < score(best) and high < SCALES[1]:
+    while score(high) < score(best) - MIN_SCORE_GAIN and high < SCALES[1]:
         low, best, high = best, high, high + FIRST_STEP
     while score(low) < score(best) and low > SCALES[0]:
         low, best, high = low - FIRST_STEP, low, best
-    for end in (low, high):
-        if score(end) < score(best):
+    for end, gain in ((low, 0.0), (high, MIN_SCORE_GAIN)):
+        if score(end) < score(best) - gain:
             return float(10.0**end)
     for _ in range(MAX_REFINEMENTS):
         at = _vertex(low, best, high, score)
         if abs(at - best) < SCALE_TOLERANCE:
-            return float(10.0 ** (SCALE_UNIT * round(at / SCALE_UNIT)))
-        if score(at) < score(best):
+            best = at
+            break
+        if score(at) < score(best) - (MIN_SCORE_GAIN if at > best else 0.0):
             low, best, high = (best, at, high) if at > best else (low, at, best)
         else:
             low, high = (low, at) if at > best else (at, high)
-    return float(10.0**best)
+    return float(10.0 ** (SCALE_UNIT * round(best / SCALE_UNIT)))
 
 
 def _vertex(low: float, best: float, high: float, score: Callable[[float], float]) -> float:
     """Return the minimum of the parabola through three values, the second of which is the least."""
     below, above = score(low) - score(best), score(high) - score(best)
+    if above == np.inf:
+        return 0.5 * (best + high)
     if below + above == 0.0:
         return best
     left, right = best - low, high - best
