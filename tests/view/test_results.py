@@ -1,5 +1,6 @@
 """Every result and stage can be plotted and drawn; what cannot is refused with a list of what can; reprs are short."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,6 +28,7 @@ def results():
     motion = bo.inverse_kinematics(fit.model, recording)
     torques = bo.inverse_dynamics(motion, forces="plates")
     energy = bo.compute_energy(torques)
+    with_muscles = replace(torques, motion=replace(motion, model=bo.add_muscles(fit.model)))
     scene = bo.gallery_scene("pendulum")
     model = scene.model
     targets = bo.control.keyframes(model, [0.0], {model.coordinates[0].name: [0.1]})
@@ -46,6 +48,7 @@ def results():
         "Fit": fit,
         "Model": bo.human(markers="cmu41"),
         "Motion": motion,
+        "MuscleForces": bo.muscle_forces(with_muscles),
         "Recording": recording,
         "ScaleResult": bo.analysis.ScaleResult(fit.model, {"thigh_r": (1.0, 1.1, 1.0)}),
         "Scene": scene,
@@ -58,8 +61,8 @@ def live_pose():
     return LivePose(0.0, np.zeros(3), 0.001, None, 0.0, 0.001)
 
 
-NAMES = ("Analysis", "Animation", "Dataset", "tracking Dataset", "Energy", "Fit", "Model", "Motion", "Recording",
-         "ScaleResult", "Scene", "Torques")  # fmt: skip
+NAMES = ("Analysis", "Animation", "Dataset", "tracking Dataset", "Energy", "Fit", "Model", "Motion", "MuscleForces",
+         "Recording", "ScaleResult", "Scene", "Torques")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "Scene"])

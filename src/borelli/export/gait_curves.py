@@ -60,7 +60,7 @@ class Curve(NamedTuple):
     @property
     def label(self) -> str:
         """Quantity and unit."""
-        return f"{'force' if self.group == 'ground' else self.group} [{self.unit}]"
+        return f"{'force' if self.group in ('ground', 'contact') else self.group} [{self.unit}]"
 
 
 _COORDINATES = (  # name, title, names of the coordinate in order of preference

@@ -10,8 +10,9 @@ ANGLES = "Joint angles, and all that is computed from them"
 FORCES = "Ground reaction forces, joint moments, powers and work"
 MOMENTS = "Joint moments, powers and work"
 WORK = "Work and energy"
+MUSCLES = "Muscle forces, joint contact forces and metabolic power"
 INTERVALS = "95 % intervals"
-GROUPS = (ALL, ANGLES, FORCES, MOMENTS, WORK, INTERVALS)
+GROUPS = (ALL, ANGLES, FORCES, MOMENTS, WORK, MUSCLES, INTERVALS)
 """Affected results, in the order of the report."""
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -72,6 +73,12 @@ CODES: Mapping[str, tuple[str, str]] = {
     "evaluated_time": (WORK, "Compare trials by work per stride or per second."),
     "energy_balance": (WORK, "Do not use work and power."),
     "numerical_work": (WORK, "Do not use work and power."),
+    "muscle_state": (MUSCLES, "Do not use the forces of these muscles; check their fiber and tendon lengths."),
+    "torque_unattained": (
+        MUSCLES,
+        "See Muscles: do not use muscle and contact forces of these joints where it is high.",
+    ),
+    "sharing_not_converged": (MUSCLES, "Do not use muscle forces in these frames; check the motion there."),
     "failed_repeats": (INTERVALS, "Intervals are too narrow if many repeats failed."),
 }
 """Affected results and recommended action by the code of a note or warning."""

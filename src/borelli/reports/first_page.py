@@ -11,12 +11,15 @@ import numpy as np
 
 from borelli.analysis.dynamics.residual_limits import judge_residuals
 from borelli.analysis.energetics.energy import Energy
+from borelli.analysis.muscle_forces import MAX_UNATTAINED
 from borelli.analysis.strides import Statistic, is_jump, parameters_by_side
 from borelli.export.gait_curves import SIDES, Gait
 from borelli.export.gait_profile import PEAKS, curve_values, gait_profile
+from borelli.export.muscle_curves import contact_curves, known_frames
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.people.partial import is_partial
 from borelli.reports.html_parts import scroll, warning_items, with_deviation
+from borelli.reports.muscle_sections import IMPLANT_PEAKS
 from borelli.reports.overview_sections import GRF_SOURCES, words_of
 from borelli.reports.parameter_sections import TYPICAL_ADULT, gait_title, norm_text
 from borelli.reports.report_warnings import MAX_MARKER_RMS, group_warnings, report_warnings
@@ -94,19 +97,21 @@ def _results(energy: Energy, gait: Gait, uncertainty: AnalysisUncertainty | None
         norm = "Typical"
     else:
         rows, lead, norm = _movement_rows(energy, gait, intervals), "", ""
+    rows += _muscle_rows(energy, gait)
     if uncertainty is not None:
         lead += f"In small type: 95 % interval of {uncertainty.repeats} repeats."
     head = f'<tr><th></th><th class="n">Right</th><th class="n">Left</th><th class="n">{norm}</th></tr>'
-    note = f'<p class="small">{lead}{_typical_note(gait) if gait.strides else ""}</p>'
+    note = f'<p class="small">{lead}{_typical_note(energy, gait) if gait.strides else ""}</p>'
     return scroll(f'<table class="results">{head}{rows}</table>') + note + _quality(energy)
 
 
-def _typical_note(gait: Gait) -> str:
+def _typical_note(energy: Energy, gait: Gait) -> str:
     if gait.running:
         return " Typical values of walking do not apply to running."
+    implants = "; contact forces: instrumented implants (Bergmann et al. 2001; Kutzner et al. 2010)"
     return (
         f" Typical: adults at free speed (Perry and Burnfield 2010); angles, moments and gait profile score: "
-        f"{norm_text(gait)}."
+        f"{norm_text(gait)}{'' if energy.muscles is None else implants}."
     )
 
 
@@ -157,6 +162,26 @@ def _movement_rows(energy: Energy, gait: Gait, intervals: Mapping[str, Mapping[s
     return rows
 
 
+def _muscle_rows(energy: Energy, gait: Gait) -> str:
+    """Return rows on the peaks of joint contact forces, over strides or over the trial, and on metabolic power."""
+    if energy.muscles is None:
+        return ""
+    rows, known = "", known_frames(energy.muscles)
+    for curve in contact_curves(energy.muscles):
+        if gait.strides:
+            peaks = {side: curve_values(gait, curve, side).maximum for side in curve.sides}
+        else:
+            peaks = {side: Statistic(float(own[known].max()), float("nan"), 1) for side, own in curve.sides.items()}
+        walking = gait.strides and not gait.running and curve.name in IMPLANT_PEAKS
+        typical = f"{IMPLANT_PEAKS[curve.name]:.2f}" if walking else ""
+        rows += _row(f"{curve.title}, maximum [BW]", [_cell(peaks.get(side), 2, None) for side in SIDES], typical)
+    power = energy.summary.get("metabolic_power_w", float("nan")) / energy.torques.motion.model.mass
+    if np.isfinite(power):
+        cell = _cell(Statistic(power, float("nan"), 1), 2, None, wide=True)
+        rows += _row("Metabolic power [W/kg]", [cell], "")
+    return rows
+
+
 def _row(title: str, cells: list[str], typical: str) -> str:
     return f'<tr><th>{escape(title)}</th>{"".join(cells)}<td class="n soft">{typical}</td></tr>'
 
@@ -180,6 +205,9 @@ def _quality(energy: Energy) -> str:
         peaks = judge_residuals(energy.torques)
         rows.append(("Residual force, peak", peaks.force_peak, peaks.force_limit, "N"))
         rows.append(("Residual moment, peak", peaks.moment_peak, peaks.moment_limit, "N m"))
+    if energy.muscles is not None:
+        worst = energy.muscles.worst_unattained
+        rows.append(("Unattained torque, largest", 100.0 * worst[1] if worst else 0.0, 100.0 * MAX_UNATTAINED, "%"))
     body = "".join(
         f'<tr><th>{name}</th><td class="n {"ok" if value <= limit else "off"}">{value:.1f} {unit}</td>'
         f'<td class="n soft">{limit:.0f} {unit}</td></tr>'

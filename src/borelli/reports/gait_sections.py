@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
         return (
             '<p class="lead">Over time: the recording has no complete stride.</p>'
             + legend(right="right", left="left", **interval_legend(uncertainty), cursor=CURSOR)
-            + _groups(gait, uncertainty, _time_plot)
+            + _groups(gait, uncertainty, time_plot)
         )
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
     duration = np.mean([one.end - one.start for one in gait.strides])
@@ -59,7 +59,7 @@ def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
         f"strike to the next of the same foot. Thin lines: single strides; thick lines: mean.{lead}</p>"
         + legend(right="right", left="left", **norms, **marks, **interval_legend(uncertainty), cursor=CURSOR)
         + (excluded if unknown else "")
-        + _groups(gait, uncertainty, _cycle_plot)
+        + _groups(gait, uncertainty, cycle_plot)
     )
 
 
@@ -92,7 +92,7 @@ def ground_section(
         norm = {} if gait.running else {"norm": "normative, mean ± SD"}
         marks = {f"mark {side}": f"{side} toe-off" for side in gait.toe_off}
         parts.append(legend(right="right", left="left", **norm, **marks, **interval_legend(uncertainty), cursor=CURSOR))
-        plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == "ground"]
+        plots = [cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     ahead = np.array([np.cos(gait.heading), np.sin(gait.heading), 0.0])
@@ -122,15 +122,31 @@ def ground_section(
     return "".join(parts) + _agreement_table(energy, predicted_grf)
 
 
-def _time_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | None) -> str:
+def time_plot(
+    gait: Gait,
+    curve: Curve,
+    uncertainty: AnalysisUncertainty | None,
+    *,
+    including: Sequence[float] = (),
+    references: Sequence[float] = (),
+) -> str:
+    """Return the plot of a curve over time; `including` and `references` are those of `line_plot`."""
     lines = [
         Line(side, gait.time, values, side, **_interval(uncertainty, "in_time", curve.name, side))
         for side, values in curve.sides.items()
     ]
-    return line_plot(curve.title, "time [s]", curve.label, lines)
+    return line_plot(curve.title, "time [s]", curve.label, lines, including=including, references=references)
 
 
-def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | None) -> str:
+def cycle_plot(
+    gait: Gait,
+    curve: Curve,
+    uncertainty: AnalysisUncertainty | None,
+    *,
+    including: Sequence[float] = (),
+    references: Sequence[float] = (),
+) -> str:
+    """Return the plot of a curve over the gait cycle; `including` and `references` are those of `line_plot`."""
     norm, second = gait.normative(curve), gait.normative(curve, "pinzone2014")
     lines = []
     for side in curve.sides:
@@ -145,6 +161,7 @@ def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | Non
         curve.title, "gait cycle [%]", curve.label, lines, kind="cycle",
         norm=None if norm is None else NormativeBand(PERCENT, norm.mean, norm.sd),
         second=None if second is None or norm is None else second.mean, marks=gait.toe_off,
+        including=including, references=references,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from borelli.analysis.strides import find_strides
 from borelli.export.stage_files import LONG_TRIAL
 from borelli.model.model import Body, Frame, Model, Shape
 from borelli.recording.landmarks import mean_position
+from borelli.reports.muscle_player import pack_muscles
 from borelli.view.drawing import body_colors
 from borelli.view.mesh import join, shape_mesh
 
@@ -78,6 +79,7 @@ def pack_motion(energy: Energy) -> dict[str, Any]:
         "measured": _base64(_to_int16(measured, origin)),
         "modeled": _base64(_to_int16(modeled, origin)),
         "forces": _base64(forces),
+        "muscles": pack_muscles(energy, frames, origin),
         "plates": _plates(motion),
         "cycles": [[one.side, one.start, one.end] for one in find_strides(motion, time)],
     }

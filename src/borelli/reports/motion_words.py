@@ -31,14 +31,18 @@ cursor with a triangle marks it in all plots.</p>
 <label><input type="checkbox" name="modeled"><i style="background:#263342"></i>model markers</label>
 <label><input type="checkbox" name="errors"><i style="background:#c71a1a"></i>marker errors, 10 x</label>
 <label><input type="checkbox" name="forces" checked><i style="background:#1a8552"></i>ground reaction forces</label>
-</div>"""
+"""
+MUSCLE_SWITCH = """<label><input type="checkbox" name="muscles" checked><i class="activation"></i>muscles, by activation
+</label>
+"""
 
 
 def player_section(energy: Energy, gait: Gait) -> str:
     """Return the player and its text alternative: the motion in words, and the times of gait events."""
     motion = energy.torques.motion
     words = f'<p id="motion-words">{escape(motion_in_words(energy, gait))}</p>{_event_table(motion)}'
-    return _excerpt_note(motion) + PLAYER + folded("The motion in words", words)
+    player = PLAYER + (MUSCLE_SWITCH if energy.muscles is not None else "") + "</div>"
+    return _excerpt_note(motion) + player + folded("The motion in words", words)
 
 
 def motion_in_words(energy: Energy, gait: Gait) -> str:

@@ -62,7 +62,7 @@ def assumption_section(energy: Energy, fitted: bool) -> str:
 def words_of(energy: Energy) -> Callable[[str], str]:
     """Return a function that puts names of the model and of the program in a text into words, but not marker labels."""
     motion = energy.torques.motion
-    names = model_names(motion.model)
+    names = [*model_names(motion.model), *(muscle.name for muscle in motion.model.muscles)]
     labels = set(motion.recording.markers) if motion.recording is not None else set()
 
     def words(match: re.Match[str]) -> str:

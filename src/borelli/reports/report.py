@@ -22,6 +22,7 @@ from borelli.reports.first_page import first_page, movement
 from borelli.reports.gait_sections import gait_section, ground_section
 from borelli.reports.motion_player import pack_motion
 from borelli.reports.motion_words import player_section
+from borelli.reports.muscle_sections import MUSCLE_REFERENCES, muscle_section
 from borelli.reports.overview_sections import assumption_section, marker_section, model_section, source_section
 from borelli.reports.parameter_sections import parameter_section, profile_section
 
@@ -77,6 +78,7 @@ def write_report(
         ("gait", "Angles, moments, powers", gait_section(gait, uncertainty)),
         ("ground", "Ground reaction forces", ground_section(energy, gait, predicted_grf, uncertainty)),
         ("energy", "Energy", "" if partial else energy_section(energy, uncertainty)),
+        ("muscles", "Muscles", muscle_section(energy, gait)),
         ("residuals", "Residuals", "" if partial else residual_section(energy, uncertainty)),
         ("markers", "Markers", marker_section(motion)),
         ("model", "Model", "" if fit is None else model_section(fit)),
@@ -90,6 +92,8 @@ def write_report(
     bodies = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in sections)
     badge = ' <span class="badge">synthetic data, not measured</span>' if synthetic else ""
     kind, references = movement(energy, gait).lower(), (GAIT_REFERENCES if gait.strides else "") + REFERENCES
+    if energy.muscles is not None:
+        references += f" {MUSCLE_REFERENCES}"
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

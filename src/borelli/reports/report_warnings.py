@@ -12,7 +12,17 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.errors import list_names
 from borelli.people.partial import is_partial
 from borelli.recording.recording import Note
-from borelli.reports.consequences import ALL, ANGLES, FORCES, GROUPS, INTERVALS, WORK, affected_results, plain_action
+from borelli.reports.consequences import (
+    ALL,
+    ANGLES,
+    FORCES,
+    GROUPS,
+    INTERVALS,
+    MUSCLES,
+    WORK,
+    affected_results,
+    plain_action,
+)
 
 MAX_MARKER_RMS, MAX_MARKER_ERROR = 0.02, 0.04
 """Recommended limits of RMS and maximum marker error [m] (Hicks et al. 2015)."""
@@ -47,7 +57,7 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
     """Return the notes of all stages in order, without duplicates."""
     torques, motion = energy.torques, energy.torques.motion
     recorded = motion.recording.notes if motion.recording is not None else ()
-    return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
+    return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *_muscle_notes(energy), *energy.notes)))
 
 
 def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
@@ -63,7 +73,11 @@ def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
     known: dict[Note, str] = {}
     torques, motion = energy.torques, energy.torques.motion
     recorded = motion.recording.notes if motion.recording is not None else ()
-    for notes, results in ((recorded, ALL), (motion.notes, ANGLES), (torques.notes, FORCES), (energy.notes, WORK)):
+    stages = (
+        (recorded, ALL), (motion.notes, ANGLES), (torques.notes, FORCES), (_muscle_notes(energy), MUSCLES),
+        (energy.notes, WORK),
+    )  # fmt: skip
+    for notes, results in stages:
         for note in notes:
             if note.kind == "problem":
                 known.setdefault(note, results)
@@ -85,6 +99,10 @@ def group_warnings(
     plain = [one._replace(action=plain_action(one.code, one.action)) for one in every]
     groups = {title: tuple(one for one in plain if one.results == title) for title in GROUPS}
     return {title: own for title, own in groups.items() if own}
+
+
+def _muscle_notes(energy: Energy) -> tuple[Note, ...]:
+    return energy.muscles.notes if energy.muscles is not None else ()
 
 
 def assumptions(energy: Energy) -> tuple[Note, ...]:

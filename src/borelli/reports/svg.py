@@ -93,6 +93,8 @@ def line_plot(
     norm: NormativeBand | None = None,
     second: Array | None = None,
     limits: Sequence[float] = (),
+    references: Sequence[float] = (),
+    including: Sequence[float] = (),
     shaded: Sequence[tuple[float, float]] = (),
     marks: Mapping[str, float] | None = None,
     wide: bool = False,
@@ -101,10 +103,11 @@ def line_plot(
 
     The script of the page needs the `kind` of quantity on the x axis: "time", "cycle" or "". A normative curve is drawn
     behind, one standard deviation to both sides, the mean of a `second` source dotted; `limits` are thresholds of y,
-    `shaded` ranges of x, `marks` vertical lines at values of x by their style class.
+    `references` published values of y, `including` values that the y axis shows at least, `shaded` ranges of x, `marks`
+    vertical lines at values of x by their style class.
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
-    values = [line.y for line in lines] + [np.array(limits, float)]
+    values = [line.y for line in lines] + [np.array([*limits, *references, *including], float)]
     values += [limit for line in lines for limit in (line.low, line.high) if limit is not None]
     if norm is not None:
         values += [norm.mean - norm.sd, norm.mean + norm.sd]
@@ -125,6 +128,7 @@ def line_plot(
         if second is not None:
             parts.append(f'<polyline class="mean dots" points="{axes.points(norm.x, second)}"/>')
     parts += [axes.across(value, "limit") for value in limits]
+    parts += [axes.across(value, "published") for value in references]
     parts += [axes.down(value, f"mark {style}") for style, value in (marks or {}).items()]
     parts += [_interval(axes, line) for line in lines]
     for line in lines:

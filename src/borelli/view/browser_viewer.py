@@ -19,6 +19,7 @@ from borelli.view.results import PosedModel, posed_model
 ANY_HOSTS = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
 """Hosts that mean every address of this computer, and the one to reach them by."""
 UPDATE_INTERVAL = 1 / 40  # [s] while playing
+MUSCLE_WIDTH = 4.0  # [pixels]
 GRID = {"width": 20.0, "height": 20.0, "plane": "xy", "cell_size": 0.5, "section_size": 1.0}  # [m]
 
 
@@ -70,9 +71,9 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
     _check_host(host)
     guard = RequestGuard(host)
     viewer = BrowserViewer(_serve(host, port, guard), guard)
-    bodies = _add_bodies(viewer.server, posed)
+    bodies, muscles = _add_bodies(viewer.server, posed), _add_muscles(viewer.server, posed)
     if len(posed.time) > 1:
-        _add_controls(viewer, posed, bodies, _kinetic_energy(result))
+        _add_controls(viewer, posed, bodies, muscles, _kinetic_energy(result))
     else:
         _set_poses(bodies, posed, 0)
     if block:
@@ -143,6 +144,22 @@ def _add_bodies(server: Any, posed: PosedModel) -> list[Any]:
     return handles
 
 
+def _add_muscles(server: Any, posed: PosedModel) -> Any:
+    """Add the muscles of the first frame to the scene; None if there are none."""
+    if posed.muscles is None:
+        return None
+    points, colors = _muscle_segments(posed, 0)
+    return server.scene.add_line_segments("/muscles", points, colors, line_width=MUSCLE_WIDTH)
+
+
+def _muscle_segments(posed: PosedModel, frame: int) -> tuple[Any, Any]:
+    """Return the pieces (pieces, 2, 3) [m] of muscle paths in one frame, and the colors of their ends, 0 to 255."""
+    assert posed.muscles is not None
+    points, owner = posed.muscles.segments(frame)
+    colors = np.rint(255 * posed.muscles.colors(frame)).astype(np.uint8)[owner]
+    return points.astype(np.float32), np.repeat(colors[:, None], 2, axis=1)
+
+
 def _aim(server: Any, posed: PosedModel) -> None:
     """Point the camera of every new client at the motion."""
     low, high = np.nanmin(posed.position, axis=(0, 1)), np.nanmax(posed.position, axis=(0, 1))
@@ -164,7 +181,7 @@ def _set_poses(bodies: list[Any], posed: PosedModel, frame: int) -> None:
             body.position, body.wxyz = position, orientation
 
 
-def _add_controls(viewer: BrowserViewer, posed: PosedModel, bodies: list[Any], energy: Any) -> None:
+def _add_controls(viewer: BrowserViewer, posed: PosedModel, bodies: list[Any], muscles: Any, energy: Any) -> None:
     """Add a time slider, play and speed; a thread moves the slider while playing."""
     server, clock = viewer.server, posed.time
     step = max(float(clock[-1] - clock[0]) / 2000, 1e-4)
@@ -177,6 +194,8 @@ def _add_controls(viewer: BrowserViewer, posed: PosedModel, bodies: list[Any], e
         frame = posed.nearest_frame(now)
         with server.atomic():
             _set_poses(bodies, posed, frame)
+            if muscles is not None:
+                muscles.points, muscles.colors = _muscle_segments(posed, frame)
         if energy is not None:
             readout.content = f"kinetic energy {energy[frame]:.3g} J"
 

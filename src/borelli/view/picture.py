@@ -14,8 +14,9 @@ import numpy as np
 from borelli.errors import SettingsError
 from borelli.files.atomic import atomic_path, check_output
 from borelli.files.paths import as_path
-from borelli.view.drawing import Drawing, make_drawing, transform_vertices, with_floor
+from borelli.view.drawing import Drawing, linear, make_drawing, transform_vertices, with_floor
 from borelli.view.mesh import Array
+from borelli.view.muscle_lines import TUBE_SIDES, tubes
 from borelli.view.render import Actors, Camera, axes_at, camera_for, join_actors, project, render
 from borelli.view.results import PosedModel, posed_model
 
@@ -39,7 +40,8 @@ def picture(
     """Draw a result at one instant.
 
     Args:
-        result: A recording, model, fit, motion, torques, energy, analysis, scene, animation or simulation dataset.
+        result: A recording, model, fit, motion, torques, muscle forces, energy, analysis, scene, animation or
+            simulation dataset. Muscles are lines, blue-gray at activation 0 and red at 1, brown where it is unknown.
         path: Image file to write. Default: none.
         time: Time of the instant [s]. Default: the last.
         width: Width [pixels].
@@ -172,9 +174,18 @@ def drawing_with_floor(posed: PosedModel) -> Drawing:
 
 
 def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
-    """Return the triangles of the bodies in one frame."""
+    """Return the triangles of the bodies and muscles in one frame."""
     vertices, normals = transform_vertices(drawing, posed.position[frame], posed.orientation[frame])
-    return Actors(vertices, normals, drawing.triangles, drawing.colors)
+    return Actors(vertices, normals, drawing.triangles, drawing.colors, _muscles_at(posed, frame))
+
+
+def _muscles_at(posed: PosedModel, frame: int) -> Actors | None:
+    """Return the tubes of the muscles in one frame; None if there are none."""
+    if posed.muscles is None:
+        return None
+    segments, owner = posed.muscles.segments(frame)
+    colors = linear(posed.muscles.colors(frame))[owner]
+    return Actors(*tubes(segments), np.repeat(colors, 2 * TUBE_SIDES, axis=0)) if len(segments) else None
 
 
 def sampled_points(drawing: Drawing, posed: PosedModel, count: int = 12) -> Array:
@@ -185,4 +196,5 @@ def sampled_points(drawing: Drawing, posed: PosedModel, count: int = 12) -> Arra
 def visible_points(drawing: Drawing, posed: PosedModel, frames: Sequence[int]) -> Array:
     """Return the points that a camera must show: all vertices, or those of the bodies only, in the given frames."""
     shown = slice(None) if not posed.focus_on_bodies else drawing.body >= 0
-    return np.concatenate([actors_at(drawing, posed, frame).vertices[shown] for frame in frames])
+    poses = [(posed.position[frame], posed.orientation[frame]) for frame in frames]
+    return np.concatenate([transform_vertices(drawing, *pose)[0][shown] for pose in poses])

@@ -44,10 +44,10 @@ def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6, o
     """Plot a result: of most kinds, its main quantities against time.
 
     Args:
-        result: A recording, model, fit, motion, torques, energy, analysis, animation, or a dataset of `simulate`,
-            `track_targets` or `run_scene`.
+        result: A recording, model, fit, motion, torques, muscle forces, energy, analysis, animation, or a dataset of
+            `simulate`, `track_targets` or `run_scene`.
         path: Image file to write. Default: none.
-        coordinates: Number of coordinates in a panel: those with the largest range.
+        coordinates: Number of coordinates, or muscles, in a panel: those with the largest range.
         overwrite: Replace an existing file.
 
     Returns:
@@ -181,6 +181,11 @@ def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
         axes.set_ylim(0.0, max(top, 1.1 * float(max(force.max(), moment.max()))))
 
 
+def _metabolic_power(axes: Axes, data: Dataset, count: int) -> None:
+    axes.plot(data["time"].values, data["metabolic_power"].values, color=INK, label="whole body")
+    axes.set_ylim(bottom=0.0)
+
+
 COORDINATES = (
     Panel("coordinate_value", "angle [deg]", _angles, lambda data: _of_unit(data, "coordinate_value", "rad").size > 0),
     Panel(
@@ -209,6 +214,16 @@ ENERGY = (
     Panel("total_joint_power", "power [W]", _power_balance),
     ENERGIES,
 )  # fmt: skip
+MUSCLES = (
+    Panel(
+        "muscle_activation", "activation [0 to 1]",
+        lambda axes, data, count: draw_columns(axes, data["muscle_activation"], count),
+    ),
+    Panel(
+        "muscle_force", "muscle force [N]", lambda axes, data, count: draw_columns(axes, data["muscle_force"], count)
+    ),
+    Panel("metabolic_power", "metabolic\npower [W]", _metabolic_power),
+)  # fmt: skip
 GROUND_FORCE = Panel("ground_reaction_force", "ground reaction\nforce [N]", _ground_force)
 SIMULATION = (ENERGIES, GROUND_FORCE, *COORDINATES, TARGETS)
 ANIMATION = (
@@ -236,7 +251,9 @@ def _simulation_figure(data: Dataset, lines: int) -> Figure:
 
 def _analysis_figure(analysis: Any, lines: int) -> Figure:
     energy = analysis.energy
-    stages = ((MOTION, energy.torques.motion), (TORQUES, energy.torques), (ENERGY, energy))
+    stages: list[tuple[tuple[Panel, ...], Any]] = [(MOTION, energy.torques.motion), (TORQUES, energy.torques)]
+    stages += [(MUSCLES, energy.muscles)] if energy.muscles is not None else []
+    stages.append((ENERGY, energy))
     return _time_figure([(panel, stage.data) for panels, stage in stages for panel in panels], lines)
 
 
@@ -295,6 +312,7 @@ PLOTS: Mapping[str, Callable[[Any, int], Figure]] = {
     "Fit": _fit_figure,
     "Model": _model_figure,
     "Motion": _stage_figure(MOTION),
+    "MuscleForces": _stage_figure(MUSCLES),
     "Recording": recording_figure,
     "ScaleResult": lambda result, lines: _model_figure(result.model, lines),
     "Torques": _stage_figure((*COORDINATES, *TORQUES)),

@@ -7,6 +7,7 @@ from math import cos, inf, radians, sin, tan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from borelli.kernels.array_checks import as_floats, as_indices, check_integer
 from borelli.view.drawing import Drawing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 SUN = np.array([0.38, -0.42, 0.82]) / np.linalg.norm([0.38, -0.42, 0.82])
 MAP_SIZE = 900  # cells along each side of the shadow maps
+DECAY_LENGTH = 0.15  # [m] behind the surface of a body in which muscles lose visibility by the factor e
 FIELD_OF_VIEW = 32.0  # vertical [degrees]
 LIGHT = np.linspace(0.0, 1.0, 4096)
 SRGB = (255 * np.where(LIGHT <= 0.0031308, 12.92 * LIGHT, 1.055 * LIGHT ** (1 / 2.4) - 0.055) + 0.5).astype(np.uint8)
@@ -37,11 +39,15 @@ class Actors(NamedTuple):
     normals: Array
     triangles: Indices
     colors: Array
+    inside: Actors | None = None
+    """Triangles that show through the others: muscles."""
 
 
 def join_actors(actors: Sequence[Actors]) -> Actors:
     """Return several poses as one set of triangles."""
-    return Actors(*join([Mesh(*one[:3]) for one in actors]), np.concatenate([one.colors for one in actors]))
+    inside = [one.inside for one in actors if one.inside is not None]
+    joined = Actors(*join([Mesh(*one[:3]) for one in actors]), np.concatenate([one.colors for one in actors]))
+    return joined._replace(inside=join_actors(inside)) if inside else joined
 
 
 def camera_for(
@@ -87,9 +93,41 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
         0.004 * min(size, 2.0), 0.06 * min(size, 2.0), 1.0 / (9.0 * max(size, 1.0)),
         pixels,
     )  # fmt: skip
+    if actors.inside is not None:
+        _draw_inside(_check_actors(actors.inside), drawing, camera, depth, pixels)
     image = np.empty((height, width, 3), np.uint8)
     develop(pixels, SRGB, image)
     return images.fromarray(image)
+
+
+def _draw_inside(inside: Actors, drawing: Drawing, camera: Camera, depth: Array, pixels: NDArray[np.float32]) -> None:
+    """Draw triangles over the pixels: faded behind bodies, by the distance from their surface; hidden behind planes."""
+    h, w = depth.shape
+    inner, triangle, weight = np.zeros((h, w)), np.zeros((h, w), np.int32), np.zeros((h, w, 2), np.float32)
+    fill_depth(project(inside.vertices, camera, w, h), inside.triangles, inner, triangle, weight)
+    rows, columns = np.nonzero(inner > 0.0)
+    near, outer = 1.0 / inner[rows, columns], depth[rows, columns]
+    behind = np.where(outer > 0.0, near - 1.0 / np.maximum(outer, 1e-9), 0.0)
+    corners, (b, c) = inside.triangles[triangle[rows, columns]], weight[rows, columns].T
+    normal = np.einsum("kn,nki->ni", [1.0 - b - c, b, c], inside.normals[corners])
+    color = inside.colors[corners[:, 0]] * (0.5 + 0.5 * np.maximum(normal @ SUN, 0.0))[:, None]
+    right, up, forward = _screen(camera, w / h)
+    u, v = (columns + 0.5) / w * 2.0 - 1.0, 1.0 - (rows + 0.5) / h * 2.0
+    ray = forward + u[:, None] * right + v[:, None] * up
+    opacity = np.exp(-np.maximum(behind, 0.0) / DECAY_LENGTH) * ~_behind_planes(drawing, camera.eye, ray, near)
+    pixels[rows, columns] += opacity[:, None] * (color - pixels[rows, columns])
+
+
+def _behind_planes(drawing: Drawing, eye: Array, ray: Array, near: Array) -> NDArray[np.bool_]:
+    """Return whether a plane is between the eye and the point at a depth `near` [m] of each ray."""
+    hidden = np.zeros(len(ray), bool)
+    for (first, second, normal, origin), (_, half) in zip(drawing.planes, drawing.plane_sizes, strict=True):
+        slope = ray @ normal
+        distance = float((origin - eye) @ normal) / np.where(slope < 0.0, slope, -1e-9)
+        at = eye + distance[:, None] * ray - origin
+        on_plane = np.maximum(np.abs(at @ first), np.abs(at @ second)) < half
+        hidden |= (slope < 0.0) & (distance > 0.0) & (distance < near) & on_plane
+    return hidden
 
 
 def _check_actors(actors: Actors) -> Actors:
@@ -100,6 +138,7 @@ def _check_actors(actors: Actors) -> Actors:
         as_floats("normals", actors.normals, vertices.shape, finite=False),
         as_indices("triangles", actors.triangles, (None, 3), len(vertices)),
         as_floats("colors", actors.colors, vertices.shape, finite=False),
+        actors.inside,
     )
 
 

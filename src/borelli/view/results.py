@@ -16,11 +16,14 @@ from borelli.model.kinematics import marker_positions, poses
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.model.transforms import compose, orientation_from_matrix
 from borelli.numerics.quaternions import quaternion_from_matrix, quaternion_product, rotate
+from borelli.view.muscle_lines import MuscleLines, muscle_lines
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from borelli.analysis.energetics.energy import Energy
     from borelli.analysis.motion import Motion
+    from borelli.analysis.muscle_forces import MuscleForces
     from borelli.recording.recording import Recording
 
 Array = NDArray[np.float64]
@@ -60,6 +63,8 @@ class PosedModel(NamedTuple):
     """(frames, bodies, 4) unit quaternions, body to lab."""
     focus_on_bodies: bool = False
     """True if cameras need not show the ground."""
+    muscles: MuscleLines | None = None
+    """Muscles, if the model has any."""
 
     def nearest_frame(self, time: float) -> int:
         """Return the index of the frame nearest to a time [s]."""
@@ -67,7 +72,9 @@ class PosedModel(NamedTuple):
 
     def displaced(self, offset: Array) -> PosedModel:
         """Return the poses displaced by an offset [m]; the ground stays."""
-        return self._replace(position=self.position + offset)
+        lines = self.muscles
+        moved = None if lines is None else lines._replace(offset=lines.offset + offset)
+        return self._replace(position=self.position + offset, muscles=moved)
 
     @property
     def center_of_mass(self) -> Array:
@@ -101,7 +108,10 @@ def dataset_model(data: Dataset) -> Model:
 
 def _simulation_poses(data: Dataset) -> PosedModel:
     model = dataset_model(data)
-    return _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+    posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+    if not model.muscles or "coordinate_value" not in data:
+        return posed
+    return posed._replace(muscles=muscle_lines(model, data["coordinate_value"].values, None, _lab_rotation(model)[0]))
 
 
 def _in_lab(model: Model, time: Array, position: Array, orientation: Array) -> PosedModel:
@@ -125,12 +135,28 @@ def _lab_rotation(model: Model) -> tuple[Array, Model]:
     return rotation, replace(model, ground=tuple(replace(s, frame=compose(frame, s.frame)) for s in model.ground))
 
 
-def _motion_poses(motion: Motion) -> PosedModel:
-    data, model = motion.data, _lab_rotation(motion.model)[1]
+def _motion_poses(motion: Motion, muscles: MuscleForces | None = None) -> PosedModel:
+    data, (rotation, model) = motion.data, _lab_rotation(motion.model)
     posed = PosedModel(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+    if motion.model.muscles:
+        activation = None if muscles is None else activation_at(muscles, posed.time)
+        lines = muscle_lines(motion.model, data["coordinate_value"].values, activation, rotation)
+        posed = posed._replace(muscles=lines)
     if "marker_position" not in data:
         return posed
     return _with_markers(posed, [str(name) for name in data["marker"].values], data["marker_position"].values)
+
+
+def activation_at(muscles: MuscleForces, time: Array) -> Array:
+    """Return activations (times, muscles) at times [s]; NaN outside those of the muscle forces."""
+    clock, values = muscles.data["time"].values, muscles.data["muscle_activation"].values
+    inside = (time >= clock[0] - 1e-9) & (time <= clock[-1] + 1e-9)
+    nearest = np.clip(np.searchsorted(clock, time - 1e-9), 0, len(clock) - 1)
+    return np.where(inside[:, None], values[nearest], np.nan)
+
+
+def _energy_poses(energy: Energy) -> PosedModel:
+    return _motion_poses(energy.torques.motion, energy.muscles)
 
 
 def _model_poses(model: Model, coordinates: Mapping[str, float] | None = None) -> PosedModel:
@@ -139,7 +165,9 @@ def _model_poses(model: Model, coordinates: Mapping[str, float] | None = None) -
     position, rotation = poses(model, q)
     orientation = np.array([[quaternion_from_matrix(matrix) for matrix in rotation[0]]]).reshape(1, -1, 4)
     posed = _in_lab(model, np.zeros(1), position, orientation)
-    points = marker_positions(model, q) @ _lab_rotation(model)[0].T
+    rotation = _lab_rotation(model)[0]
+    posed = posed._replace(muscles=muscle_lines(model, np.array(q, float), None, rotation))
+    points = marker_positions(model, q) @ rotation.T
     return _with_markers(posed, [marker.name for marker in model.markers], points)
 
 
@@ -186,13 +214,14 @@ def _with_markers(posed: PosedModel, names: list[str], points: Array) -> PosedMo
 
 
 POSES: Mapping[str, Callable[[Any], PosedModel]] = {
-    "Analysis": lambda analysis: _motion_poses(analysis.energy.torques.motion),
+    "Analysis": lambda analysis: _energy_poses(analysis.energy),
     "Animation": lambda animation: _simulation_poses(animation.data),
     "Dataset": _simulation_poses,
-    "Energy": lambda energy: _motion_poses(energy.torques.motion),
+    "Energy": _energy_poses,
     "Fit": lambda fit: _model_poses(fit.model),
     "Model": _model_poses,
     "Motion": _motion_poses,
+    "MuscleForces": lambda muscles: _motion_poses(muscles.torques.motion, muscles),
     "Recording": _recording_poses,
     "ScaleResult": lambda result: _model_poses(result.model),
     "Scene": _scene_poses,

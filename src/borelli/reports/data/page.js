@@ -96,7 +96,7 @@ function play(data) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, text); gl.compileShader(shader); gl.attachShader(program, shader);
     }
-    gl.bindAttribLocation(program, 0, "position"); gl.bindAttribLocation(program, 1, "normal");
+    gl.bindAttribLocation(program, 0, "position"); gl.bindAttribLocation(program, 1, vs.includes("tint") ? "tint" : "normal");
     gl.linkProgram(program);
     return program;
   };
@@ -110,8 +110,11 @@ function play(data) {
   const flat = compile(
     "attribute vec3 position; uniform mat4 view; void main() { gl_Position = view * vec4(position, 1.0); }",
     "precision mediump float; uniform vec4 color; void main() { gl_FragColor = color; }");
+  const tinted = compile(
+    "attribute vec3 position, tint; uniform mat4 view; varying vec3 c; void main() { c = tint; gl_Position = view * vec4(position, 1.0); }",
+    "precision mediump float; varying vec3 c; void main() { gl_FragColor = vec4(c, 1.0); }");
   const where = (program, names) => Object.fromEntries(names.map((n) => [n, gl.getUniformLocation(program, n)]));
-  const us = where(solid, ["model", "view", "color", "stretch"]), uf = where(flat, ["view", "color"]);
+  const us = where(solid, ["model", "view", "color", "stretch"]), uf = where(flat, ["view", "color"]), ut = where(tinted, ["view"]);
   const buffer = (array) => { const b = gl.createBuffer(); gl.bindBuffer(gl.ARRAY_BUFFER, b); gl.bufferData(gl.ARRAY_BUFFER, array, gl.STATIC_DRAW); return b; };
   // meshes: vertices with normals, and triangles as indices
   const meshes = data.bodies.map((body) => {
@@ -151,6 +154,9 @@ function play(data) {
   const plateFaces = { buffer: buffer(new Float32Array(faces)), count: faces.length / 3 };
   const plateEdges = { buffer: buffer(new Float32Array(edges)), count: edges.length / 3 };
   const moving = gl.createBuffer();
+  // muscles: nodes in the frames of their bodies, for every so many frames
+  const muscles = data.muscles && { ...data.muscles, nodes: shorts(data.muscles.nodes), activation: new Uint8Array(bytes(data.muscles.activation)),
+    total: data.muscles.counts.reduce((a, b) => a + b, 0) };
   // camera
   const cam = { azimuth: -1.12, elevation: 0.2, distance: data.far, offset: [0, 0, 0] };
   const multiply = (a, b) => { const c = new Float32Array(16);
@@ -165,7 +171,7 @@ function play(data) {
     const look = new Float32Array([side[0], up[0], back[0], 0, side[1], up[1], back[1], 0, side[2], up[2], back[2], 0, -dot(side, eye), -dot(up, eye), -dot(back, eye), 1]);
     const near = 0.05, away = 60, f = 1 / Math.tan(0.31), w = canvas.width / canvas.height;
     const lens = new Float32Array([f / w, 0, 0, 0, 0, f, 0, 0, 0, 0, (away + near) / (near - away), -1, 0, 0, (2 * away * near) / (near - away), 0]);
-    return { matrix: multiply(lens, look), side, up };
+    return { matrix: multiply(lens, look), side, up, eye };
   }
   const shown = {};
   for (const box of document.querySelectorAll(".controls input[type=checkbox]")) {
@@ -200,6 +206,35 @@ function play(data) {
     else { gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.indices); gl.drawElements(gl.TRIANGLES, mesh.count, gl.UNSIGNED_SHORT, 0); }
   }
   function drawFlat(mesh, kind, color) { attributes(mesh, false); gl.uniform4fv(uf.color, color); gl.drawArrays(kind, 0, mesh.count); }
+  function ribbons(f, eye) { // two triangles for each piece of a path, facing the camera
+    const out = [], k = Math.min(Math.round(f / muscles.every), muscles.nodes.length / (4 * muscles.total) - 1), frames = new Map();
+    let at = 4 * k * muscles.total;
+    const world = () => {
+      const n = muscles.nodes, b = n[at + 3], p = [n[at] * muscles.unit, n[at + 1] * muscles.unit, n[at + 2] * muscles.unit]; at += 4;
+      if (b === -2) return null;
+      if (b === -1) return p.map((v, i) => v + origin[i]);
+      if (!frames.has(b)) frames.set(b, bodyMatrix(f, b));
+      const m = frames.get(b);
+      return [0, 1, 2].map((i) => m[i] * p[0] + m[4 + i] * p[1] + m[8 + i] * p[2] + m[12 + i]);
+    };
+    muscles.counts.forEach((count, i) => {
+      const a = muscles.activation[k * muscles.counts.length + i], [rest, active, unknown] = muscles.colors;
+      const color = a === 255 ? unknown : rest.map((v, j) => v + (active[j] - v) * a / muscles.steps);
+      let last = world();
+      for (let j = 1; j < count; j++) {
+        const next = world();
+        if (!last || !next) { last = next; continue; }
+        const d = next.map((v, i) => v - last[i]), e = eye.eye.map((v, i) => v - last[i]);
+        const s = [d[1] * e[2] - d[2] * e[1], d[2] * e[0] - d[0] * e[2], d[0] * e[1] - d[1] * e[0]], n = Math.hypot(...s);
+        if (n > 1e-9) {
+          const w = s.map((v) => 0.004 * v / n), put = (p, sign) => out.push(p[0] + sign * w[0], p[1] + sign * w[1], p[2] + sign * w[2], ...color);
+          put(last, 1); put(last, -1); put(next, -1); put(last, 1); put(next, -1); put(next, 1);
+        }
+        last = next;
+      }
+    });
+    return new Float32Array(out);
+  }
   let frame = 0, playing = false, clockAt = 0, target = null;
   function draw() {
     const dpr = Math.min(devicePixelRatio || 1, 2), w = Math.round(canvas.clientWidth * dpr), h = Math.round(canvas.clientHeight * dpr);
@@ -220,11 +255,18 @@ function play(data) {
       for (let m = 0; m < markers; m++) { const p = point(modeled, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.009), [0.15, 0.2, 0.26, 1]); } }
     if (shown.measured) { attributes(ball, true);
       for (let m = 0; m < markers; m++) { const p = point(measured, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.011), [0.93, 0.42, 0.1, 1]); } }
-    if (shown.bodies) { const clear = shown.modeled || shown.measured ? 0.9 : 1;
+    if (shown.muscles && muscles) { const strips = ribbons(f, eye);
+      gl.useProgram(tinted); gl.uniformMatrix4fv(ut.view, false, eye.matrix);
+      gl.bindBuffer(gl.ARRAY_BUFFER, moving); gl.bufferData(gl.ARRAY_BUFFER, strips, gl.DYNAMIC_DRAW);
+      attributes({ buffer: moving }, true); gl.drawArrays(gl.TRIANGLES, 0, strips.length / 6);
+      gl.useProgram(solid); }
+    if (shown.bodies) { const clear = shown.muscles && muscles ? 0.4 : shown.modeled || shown.measured ? 0.9 : 1;
+      gl.enable(gl.CULL_FACE); // back faces would show through
       for (let b = 0; b < bodies; b++) {
         const mesh = meshes[b]; if (!mesh.count || pose[7 * (f * bodies + b)] === -32768) continue;
         attributes(mesh, true); drawSolid(mesh, bodyMatrix(f, b), [...mesh.color, clear]);
-      } }
+      }
+      gl.disable(gl.CULL_FACE); }
     if (shown.forces) { attributes(arrow, true);
       for (let k = 0; k < feet; k++) {
         const at = 6 * (f * feet + k), p = point(forces, at), d = [3, 4, 5].map((i) => forces[at + i] * data.forceUnit);
