@@ -30,6 +30,9 @@ ELBOW = "opensim/arm26/arm26.osim"
 NECK = "muscle_models/osim/cyclistFullBodyMuscle_520.osim"
 FINGERS = {"index": 2, "middle": 3, "ring": 4, "little": 5}
 METACARPALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
+DISTAL = 0.7
+"""Fraction of the upper arm below which points belong to the elbow: they keep their distance from it with the scale of
+the forearm, for the last stretch of triceps is too short to bear two scales."""
 DOWN = np.array([0.0, 0.0, -1.0])
 
 LEFT_OUT = {  # points of the file, by index, that were fitted to its one pose in place of wrap objects
@@ -197,7 +200,10 @@ class ArmFrames:
         """Return the segment and offset of a path point."""
         name, anchor, matrix = self.segment[point.body]
         world = self.at[point.body] + self.rotation[point.body] @ TO_HUMAN @ np.array(point.position)
-        return name, matrix @ (world - anchor)
+        offset = matrix @ (world - anchor)
+        if name == "upper_arm" and offset[2] < -DISTAL * self.lengths["upper_arm"]:
+            return "elbow", offset + [0.0, 0.0, self.lengths["upper_arm"]]
+        return name, offset
 
 
 CHEST = {"PECM1": "T1_T4", "PECM2": "T1_T4", "PECM3": "T5_T8", "LAT1": "T5_T8", "LAT2": "T9_T12", "LAT3": "T9_T12"}
@@ -237,7 +243,7 @@ def arm_muscles(source, frames):
     for wrap in source.model.wrap_objects:
         segment, at = frames.point(PathPoint(wrap.body, wrap.frame.position))
         turn = TO_HUMAN @ Rotation.from_quat(wrap.frame.orientation, scalar_first=True).as_matrix()
-        turn = (frames.upper_rotation if segment == "upper_arm" else frames.fore_rotation) @ turn
+        turn = (frames.upper_rotation if segment in ("upper_arm", "elbow") else frames.fore_rotation) @ turn
         quaternion = Rotation.from_matrix(turn).as_quat(scalar_first=True)
         wraps[wrap.name] = (wrap.kind, segment, wrap.size, at, quaternion, wrap.side)
     return muscles, wraps
@@ -409,7 +415,7 @@ HEADER = """\
 # its group.
 #
 # Offsets [m] in the zero pose of the source, x forward, y left, z up, from the joint center of the segment towards the
-# pelvis; radius: from the elbow; collar: from the shoulder; chest: from the midpoint of the shoulders; thorax: from the
+# pelvis; radius, elbow (the lower end of the upper arm): from the elbow; collar: from the shoulder; chest: from the midpoint of the shoulders; thorax: from the
 # disc below T12; sacrum: from the midpoint of the hips; neck: from the disc below C7; metacarpals of fingers: from the
 # wrist. The arm is straightened. force [N], fiber and tendon [m]: maximum isometric force, optimal fiber length, tendon
 # slack length; pennation [rad]; length [m] of the path at each pose; wraps: name, first and last point between which it

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from borelli.model.model import Model, Muscle, WrapObject
+from borelli.model.transforms import Array
 from borelli.model.validate import validate
 from borelli.people.anthropometry import table
 from borelli.people.full_skeleton_hand_foot import FINGERS, KNUCKLES, PHALANGES
@@ -161,6 +162,7 @@ def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
     maps |= {f"chest_{body}": stance.segment(body, shoulders, mirror, width) for body in CHEST}
     for bone in ("ulna", "radius"):
         maps[bone] = stance.between(f"{bone}_{side}", elbow, wrist, np.array([0, 0, -data["forearm"]]), mirror)
+    maps["elbow"] = stance.segment(f"upper_arm_{side}", elbow, _world(stance, maps["upper_arm"]), maps["ulna"].scale)
     for finger in (*FINGERS, "thumb"):
         if finger != "thumb":
             knuckle, source = center[f"{finger}_mcp_{side}"], np.array(data["vector"][f"{finger}_metacarpal"])
@@ -170,6 +172,11 @@ def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
             source = np.array(data["vector"][f"{finger}_{part}"])
             maps[f"{finger}_{part}"] = stance.between(f"{finger}_{part}_{side}", joints[k], joints[k + 1], source, mirror)
         last = maps[f"{finger}_{PHALANGES[finger][1]}"]
-        position, rotation = stance.body[last.body]
-        maps[f"{finger}_distal"] = stance.segment(f"{finger}_distal_{side}", joints[2], rotation @ last.rotation, last.scale)
+        turn = _world(stance, last)
+        maps[f"{finger}_distal"] = stance.segment(f"{finger}_distal_{side}", joints[2], turn, last.scale)
     return maps
+
+
+def _world(stance: Stance, of: SegmentMap) -> Array:
+    """Return the rotation of a map, in the world."""
+    return stance.body[of.body][1] @ of.rotation
