@@ -49,6 +49,7 @@ WRAPS = {  # muscle: wrap object, first and last point of the path between which
     "INFSP": ("cuff", 0, 1), "TMIN": ("cuff", 0, 1), "TRIlong": ("elbow_back", 3, 4), "TRIlat": ("elbow_back", 3, 4),
     "TRImed": ("elbow_back", 3, 4), "BRA": ("elbow_front", 0, 1), "BRD": ("elbow_front", 0, 1),
     "ECRL": ("elbow_front", 0, 1), "BIClong": ("radius", 7, 8), "BICshort": ("radius", 3, 4), "SUP": ("radius", 1, 2),
+    "SerratusAnterior_I": ("thorax", 0, 1), "SerratusAnterior_M": ("thorax", 0, 1),
 }  # fmt: skip
 AHEAD_OF_ELBOW = PathPoint("humerus_r", (0.05, -0.29, 0.0))
 SIDE_POINT = {  # point on whose side a muscle passes the surface [m]
@@ -75,9 +76,7 @@ def rows(name):
 
 def path_points(name, table):
     return [
-        PathPoint(p["body"], tuple(float(p[f"{axis}_m"]) for axis in "xyz"))
-        for p in rows(table)
-        if p["muscle"] == name
+        PathPoint(p["body"], tuple(float(p[f"{axis}_m"]) for axis in "xyz")) for p in rows(table) if p["muscle"] == name
     ]
 
 
@@ -103,7 +102,8 @@ def arm_source():
         if row["muscle"] in GIRDLE:
             path = path_points(row["muscle"], "seth_shoulder_paths.csv")
             path = [replace(p, body=p.body if p.body == "thorax" else f"{p.body}_r") for p in path]
-            muscles.append(muscle_of(row, path, ()))
+            wraps = (PathWrap(*WRAPS[row["muscle"]]),) if row["muscle"] in WRAPS else ()
+            muscles.append(muscle_of(row, path, wraps))
     joints = tuple(
         replace(joint, coordinates=tuple(replace(c, locked=False) for c in joint.coordinates))
         for joint in source.model.joints
@@ -124,17 +124,23 @@ def arm_wraps():
         for name, side in (("elbow_back", "-x"), ("elbow_front", "all"))
     ]
     for name, source in DELFT_WRAPS.items():
-        row = next(r for r in rows("das3_arm_wraps.csv") if r["wrap"] == source)
-        turn = Rotation.from_euler("XYZ", [float(row[f"r{axis}"]) for axis in "xyz"]).as_matrix()
-        quaternion = Rotation.from_matrix(FROM_DELFT @ turn).as_quat(scalar_first=True)
-        position = FROM_DELFT @ [float(row[f"t{axis}"]) for axis in "xyz"]
-        frame = Frame(tuple(position.tolist()), tuple(quaternion.tolist()))
-        size = (float(row["size1_m"]),)
-        if row["kind"] == "WrapCylinder":
-            size = (*size, float(row["size2_m"]) / 2.0)
-        kind = row["kind"].removeprefix("Wrap").lower()
-        wraps.append(WrapObject(name, kind, row["body"], size, frame))
+        wraps.append(replace(wrap_of("das3_arm_wraps.csv", source, FROM_DELFT), name=name))
+    wraps.append(replace(wrap_of("seth_shoulder_wraps.csv", "Thorax", np.eye(3)), name="thorax"))
     return tuple(wraps)
+
+
+def wrap_of(table, name, axes):
+    """Return a wrap object of a table, whose axes are those of the arm's source in the columns of a matrix."""
+    row = next(r for r in rows(table) if r["wrap"] == name)
+    turn = Rotation.from_euler("XYZ", [float(row[f"r{axis}"]) for axis in "xyz"]).as_matrix()
+    quaternion = Rotation.from_matrix(axes @ turn).as_quat(scalar_first=True)
+    position = axes @ [float(row[f"t{axis}"]) for axis in "xyz"]
+    frame = Frame(tuple(position.tolist()), tuple(quaternion.tolist()))
+    kind = row["kind"].removeprefix("Wrap").lower()
+    size = [float(row[f"size{i}_m"]) for i in (1, 2, 3) if row[f"size{i}_m"]]
+    if kind == "cylinder":
+        size[1] /= 2.0  # to half its length
+    return WrapObject(name, kind, row["body"], tuple(size), frame)
 
 
 def straightening(to):
@@ -177,8 +183,9 @@ class ArmFrames:
         self.segment = {"humerus_r": ("upper_arm", self.shoulder, upper), "thorax": ("chest", mid, np.eye(3))}
         self.segment |= {f"{name}_r": ("collar", self.shoulder, np.eye(3)) for name in ("scapula", "clavicle")}
         self.segment |= {f"{name}_r": (name, self.elbow, fore) for name in ("ulna", "radius")}
-        for name in ("lunate", "pisiform", "capitate", "trapezium", "trapezoid", "hamate"):
+        for name in ("pisiform", "capitate"):
             self.segment[f"{name}_r"] = ("middle_metacarpal", self.wrist, self.hand)
+        self.segment["trapezium_r"] = ("thumb_base", at["firstmc_r"], self.hand)
         self.joints = {}
         for finger, number in FINGERS.items():
             self.segment[f"{METACARPALS[number]}mc_r"] = (f"{finger}_metacarpal", self.wrist, self.hand)
@@ -243,7 +250,10 @@ def arm_muscles(source, frames):
     for wrap in source.model.wrap_objects:
         segment, at = frames.point(PathPoint(wrap.body, wrap.frame.position))
         turn = TO_HUMAN @ Rotation.from_quat(wrap.frame.orientation, scalar_first=True).as_matrix()
-        turn = (frames.upper_rotation if segment in ("upper_arm", "elbow") else frames.fore_rotation) @ turn
+        if segment == "chest":
+            segment = "chest_T5_T8"
+        else:
+            turn = (frames.fore_rotation if segment == "radius" else frames.upper_rotation) @ turn
         quaternion = Rotation.from_matrix(turn).as_quat(scalar_first=True)
         wraps[wrap.name] = (wrap.kind, segment, wrap.size, at, quaternion, wrap.side)
     return muscles, wraps
@@ -407,8 +417,8 @@ HEADER = """\
 # of opensim-core (Apache 2.0). Points of that file which stand for wrap objects in one pose are left out; cylinder of
 # the elbow: arm26.osim of the same authors (CC BY 3.0); spheres of the humeral head and cylinder of the radius:
 # Chadwick, Blana, Kirsch and van den Bogert 2014, IEEE Trans. Biomed. Eng. 61 (7), 1947-1956, das4_v4.osim (MIT).
-# Shoulder girdle (Trapezius to PectoralisMinor), and the point of DELT1 at the acromion: Seth, Dong, Matias and Delp
-# 2019, Front. Neurorobot. 13, 90, ThoracoscapularShoulderModel.osim of opensim-core (Apache 2.0).
+# Shoulder girdle (Trapezius to PectoralisMinor), ellipsoid of the thorax, and the point of DELT1 at the acromion: Seth,
+# Dong, Matias and Delp 2019, Front. Neurorobot. 13, 90, ThoracoscapularShoulderModel.osim of opensim-core (Apache 2.0).
 # Trunk: Beaucage-Gauvreau et al. 2019, Comput. Methods Biomech. Biomed. Engin. 22 (5), 451-464, in the model of
 # Pose2Sim with 318 muscles (BSD 3-clause). Neck: Vasavada, Li and Delp 1998, Spine 23 (4), 412-422, in
 # cyclistFullBodyMuscle_520.osim (MIT). Each muscle of trunk and neck has the line of one fascicle and the strength of

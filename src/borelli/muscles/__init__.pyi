@@ -1,3 +1,5 @@
+from borelli.muscles.actuation import ActuationReport as ActuationReport
+from borelli.muscles.actuation import actuation_report as actuation_report
 from borelli.muscles.body_wrenches import body_wrenches as body_wrenches
 from borelli.muscles.excitations import Excitations as Excitations
 from borelli.muscles.hill import ElasticTendon as ElasticTendon

@@ -57,9 +57,7 @@ JOINTS = tuple(JointRow(*row) for row in (
 ))  # fmt: skip
 
 
-def full_skeleton(
-    mass: float = 75.0, height: float = 1.75, sex: str = "male", *, muscles: bool = False
-) -> Model:
+def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, muscles: bool = False) -> Model:
     """Return a standing skeleton with the mass of the whole body on its bones, on level ground.
 
     Args:

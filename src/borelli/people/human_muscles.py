@@ -26,7 +26,12 @@ from borelli.people.muscle_placement import (
 )
 from borelli.people.skeleton_muscles import add_skeleton_muscles, is_full_skeleton
 
-JOINTS = ("lumbar", "thoracic", "sacral", *(f"{name}_{side}" for side in "rl" for name in ("hip", "knee", "ankle", "toe")))
+JOINTS = (
+    "lumbar",
+    "thoracic",
+    "sacral",
+    *(f"{name}_{side}" for side in "rl" for name in ("hip", "knee", "ankle", "toe")),
+)
 
 
 def add_muscles(model: Model, *, height: float | None = None) -> Model:

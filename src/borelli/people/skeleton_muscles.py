@@ -112,8 +112,11 @@ def _segment_maps(stance: Stance, side: str, legs: Table, data: Table) -> dict[s
     ball = stance.center[f"ankle_{side}"].copy()
     ball[0] = stance.center[f"toe_1_{side}"][0]
     maps = leg_maps(stance, side, legs, ball)
-    return maps | _toe_maps(stance, side, legs, maps["foot"].scale) | _trunk_maps(stance, side, data) | _arm_maps(
-        stance, side, data
+    return (
+        maps
+        | _toe_maps(stance, side, legs, maps["foot"].scale)
+        | _trunk_maps(stance, side, data)
+        | _arm_maps(stance, side, data)
     )
 
 
@@ -156,7 +159,9 @@ def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
     shoulder, elbow, wrist = (center[f"{name}_{side}"] for name in ("shoulder", "elbow", "wrist"))
     shoulders = (center["shoulder_r"] + center["shoulder_l"]) / 2.0
     scale = float(np.linalg.norm(elbow - shoulder)) / data["upper_arm"]
-    maps = {"upper_arm": stance.between(f"upper_arm_{side}", shoulder, elbow, np.array([0, 0, -data["upper_arm"]]), mirror)}
+    maps = {
+        "upper_arm": stance.between(f"upper_arm_{side}", shoulder, elbow, np.array([0, 0, -data["upper_arm"]]), mirror)
+    }
     maps["collar"] = stance.segment(f"collar_{side}", shoulder, mirror, scale)
     width = float(np.linalg.norm(shoulder - shoulders)) / data["shoulder_half_width"]
     maps |= {f"chest_{body}": stance.segment(body, shoulders, mirror, width) for body in CHEST}
@@ -170,10 +175,15 @@ def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
         joints = [center[f"{finger}_{knuckle}_{side}"] for knuckle in KNUCKLES[finger]]
         for k, part in enumerate(PHALANGES[finger][:2]):
             source = np.array(data["vector"][f"{finger}_{part}"])
-            maps[f"{finger}_{part}"] = stance.between(f"{finger}_{part}_{side}", joints[k], joints[k + 1], source, mirror)
+            maps[f"{finger}_{part}"] = stance.between(
+                f"{finger}_{part}_{side}", joints[k], joints[k + 1], source, mirror
+            )
         last = maps[f"{finger}_{PHALANGES[finger][1]}"]
         turn = _world(stance, last)
         maps[f"{finger}_distal"] = stance.segment(f"{finger}_distal_{side}", joints[2], turn, last.scale)
+    # the bone below the thumb goes with its joint, so that tendons pass that as in the source
+    palm = maps["middle_metacarpal"]
+    maps["thumb_base"] = stance.segment(palm.body, center[f"thumb_cmc_{side}"], _world(stance, palm), palm.scale)
     return maps
 
 
