@@ -70,8 +70,8 @@ GIRDLE = {  # muscle of the shoulder girdle: body of its point on the thorax
 
 
 def rows(name):
-    with open(SHARED_DATA / "muscle_tables" / name, encoding="utf-8") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+    lines = (SHARED_DATA / "muscle_tables" / name).read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 def path_points(name, table):
@@ -209,7 +209,7 @@ class ArmFrames:
         world = self.at[point.body] + self.rotation[point.body] @ TO_HUMAN @ np.array(point.position)
         offset = matrix @ (world - anchor)
         if name == "upper_arm" and offset[2] < -DISTAL * self.lengths["upper_arm"]:
-            return "elbow", offset + [0.0, 0.0, self.lengths["upper_arm"]]
+            return "elbow", offset - self.lengths["upper_arm"] * DOWN
         return name, offset
 
 
@@ -410,11 +410,11 @@ def text():
 
 
 HEADER = """\
-# Muscles of the right side of `full_skeleton` besides those of the legs (`human_muscles.toml`), as they are in published
-# models, written by tests/people/skeleton_muscle_table.py.
+# Muscles of the right side of `full_skeleton` other than those of the legs (`human_muscles.toml`), as they are in
+# published models, written by tests/people/skeleton_muscle_table.py.
 #
 # Arm: Holzbaur, Murray and Delp 2005, Ann. Biomed. Eng. 33 (6), 829-840, numbers in PushUpToesOnGroundWithMuscles.osim
-# of opensim-core (Apache 2.0). Points of that file which stand for wrap objects in one pose are left out; cylinder of
+# of opensim-core (Apache 2.0). Points of that file which replace wrap objects in one pose are left out; cylinder of
 # the elbow: arm26.osim of the same authors (CC BY 3.0); spheres of the humeral head and cylinder of the radius:
 # Chadwick, Blana, Kirsch and van den Bogert 2014, IEEE Trans. Biomed. Eng. 61 (7), 1947-1956, das4_v4.osim (MIT).
 # Shoulder girdle (Trapezius to PectoralisMinor), ellipsoid of the thorax, and the point of DELT1 at the acromion: Seth,
@@ -425,11 +425,12 @@ HEADER = """\
 # its group.
 #
 # Offsets [m] in the zero pose of the source, x forward, y left, z up, from the joint center of the segment towards the
-# pelvis; radius, elbow (the lower end of the upper arm): from the elbow; collar: from the shoulder; chest: from the midpoint of the shoulders; thorax: from the
-# disc below T12; sacrum: from the midpoint of the hips; neck: from the disc below C7; metacarpals of fingers: from the
-# wrist. The arm is straightened. force [N], fiber and tendon [m]: maximum isometric force, optimal fiber length, tendon
-# slack length; pennation [rad]; length [m] of the path at each pose; wraps: name, first and last point between which it
-# lies, and the point on whose side the muscle passes.
+# pelvis; radius and elbow (the lower end of the upper arm): from the elbow; collar: from the shoulder; chest: from the
+# midpoint of the shoulders; thorax: from the disc below T12; sacrum: from the midpoint of the hips; neck: from the disc
+# below C7; metacarpals of fingers: from the wrist; thumb_base: from the thumb's joint on the wrist. The arm is
+# straightened. force [N], fiber and tendon [m]: maximum isometric force, optimal fiber length, tendon slack length;
+# pennation [rad]; length [m] of the path at each pose; wraps: name, first and last point between which it lies, and the
+# point on whose side the muscle passes.
 """
 
 if __name__ == "__main__":

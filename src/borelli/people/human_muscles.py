@@ -26,12 +26,8 @@ from borelli.people.muscle_placement import (
 )
 from borelli.people.skeleton_muscles import add_skeleton_muscles, is_full_skeleton
 
-JOINTS = (
-    "lumbar",
-    "thoracic",
-    "sacral",
-    *(f"{name}_{side}" for side in "rl" for name in ("hip", "knee", "ankle", "toe")),
-)
+LIMBS = (f"{name}_{side}" for side in "rl" for name in ("hip", "knee", "ankle", "toe"))
+JOINTS = ("sacral", "lumbar", "thoracic", *LIMBS)
 
 
 def add_muscles(model: Model, *, height: float | None = None) -> Model:

@@ -1,4 +1,4 @@
-"""Muscles of `full_skeleton`: 46 of each leg, 50 of each arm, 11 of each shoulder girdle, 30 of each side of trunk and neck.
+"""Muscles of `full_skeleton`, each side: 46 of the leg, 50 of the arm, 11 of the shoulder girdle, 30 of trunk and neck.
 
 Legs have the table of `human`; the long flexor and extensor of the toes are divided in four, one for each lesser toe.
 The other muscles are those of `data/skeleton_muscles.toml`, with sources. Every body of the skeleton has its own map:
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,14 +42,11 @@ VERTEBRAE = ("L5_S1", "L4_L5", "L3_L4", "L2_L3", "L1_L2", "T12_L1")
 NECK = ("T1_T4", "C6_C7", "C4_C5", "C2_C3", "C1", "head")
 CHEST = ("T9_T12", "T5_T8", "T1_T4", "C6_C7", "C2_C3")
 """Bodies with muscles of arms and shoulder girdle."""
-JOINTS = (
-    *VERTEBRAE, "C7_T1", "C0_C1",
-    *(
-        f"{name}_{side}" for side in "rl"
-        for name in ("hip", "knee", "ankle", "toe_1", *LESSER_TOES, "shoulder", "elbow", "radioulnar", "wrist", "thumb_ip",
-                     *(f"{finger}_dip" for finger in FINGERS))
-    ),
+LIMBS = (
+    "hip", "knee", "ankle", "toe_1", *LESSER_TOES, "shoulder", "elbow", "radioulnar", "wrist",
+    *(f"{digit}_{knuckle}" for digit, knuckles in KNUCKLES.items() for knuckle in knuckles),
 )  # fmt: skip
+JOINTS = (*VERTEBRAE, "C7_T1", "C0_C1", *(f"{name}_{side}" for side in "rl" for name in LIMBS))
 
 
 def is_full_skeleton(model: Model) -> bool:
@@ -98,7 +96,7 @@ def _leg_rows(data: Table) -> Iterator[Table]:
 
 
 def _toe_path(path: list[list[object]], toe: str, tip: str) -> list[list[object]]:
-    """Return a path whose last point of the foot, at its ball, and points of the toes lie on one toe, the last on its tip."""
+    """Return a path with its last point of the foot at the ball of one toe and those of the toes on it, up to its tip."""
     first = next(i for i, point in enumerate(path) if point[0] == "toes")
     result = [list(point) for point in path]
     result[first - 1][0] = f"ball_{toe}"
@@ -117,11 +115,12 @@ def _segment_maps(stance: Stance, side: str, legs: Table, data: Table) -> dict[s
         | _toe_maps(stance, side, legs, maps["foot"].scale)
         | _trunk_maps(stance, side, data)
         | _arm_maps(stance, side, data)
+        | _hand_maps(stance, side, data)
     )
 
 
 def _toe_maps(stance: Stance, side: str, legs: Table, scale: float) -> dict[str, SegmentMap]:
-    """Return the maps of toes: the source's toe joint, of all toes, becomes that of each; a tendon lies in its plane."""
+    """Return the maps of toes: the source's one joint of all toes becomes that of each, tendons lie in its plane."""
     sagittal = np.diag([1.0, 0.0, 1.0])
     maps = {}
     for toe in ("toe_1", *LESSER_TOES):
@@ -144,7 +143,7 @@ def _trunk_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]
     maps = {"sacrum": stance.between("pelvis", hips, center["L5_S1"], source["sacrum"], mirror)}
     lumbar = np.linalg.norm(center["T12_L1"] - center["L5_S1"])
     scale = float(lumbar / np.linalg.norm(sum(source[joint[:2]] for joint in VERTEBRAE[:-1])))
-    for low, high in zip(VERTEBRAE, VERTEBRAE[1:], strict=False):
+    for low, high in pairwise(VERTEBRAE):
         body = low[:2]
         maps[body] = replace(stance.between(body, center[low], center[high], source[body], mirror), scale=scale)
     for body in ("T9_T12", "T5_T8", "T1_T4"):
@@ -155,35 +154,44 @@ def _trunk_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]
 
 
 def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
+    """Return the maps of shoulder and arm: the collar has the scale of the upper arm, the chest that of its width."""
     mirror, center = mirror_of(side), stance.center
     shoulder, elbow, wrist = (center[f"{name}_{side}"] for name in ("shoulder", "elbow", "wrist"))
     shoulders = (center["shoulder_r"] + center["shoulder_l"]) / 2.0
-    scale = float(np.linalg.norm(elbow - shoulder)) / data["upper_arm"]
-    maps = {
-        "upper_arm": stance.between(f"upper_arm_{side}", shoulder, elbow, np.array([0, 0, -data["upper_arm"]]), mirror)
-    }
-    maps["collar"] = stance.segment(f"collar_{side}", shoulder, mirror, scale)
-    width = float(np.linalg.norm(shoulder - shoulders)) / data["shoulder_half_width"]
-    maps |= {f"chest_{body}": stance.segment(body, shoulders, mirror, width) for body in CHEST}
+    upper_arm, forearm = (np.array([0.0, 0.0, -data[name]]) for name in ("upper_arm", "forearm"))
+    maps = {"upper_arm": stance.between(f"upper_arm_{side}", shoulder, elbow, upper_arm, mirror)}
     for bone in ("ulna", "radius"):
-        maps[bone] = stance.between(f"{bone}_{side}", elbow, wrist, np.array([0, 0, -data["forearm"]]), mirror)
-    maps["elbow"] = stance.segment(f"upper_arm_{side}", elbow, _world(stance, maps["upper_arm"]), maps["ulna"].scale)
-    for finger in (*FINGERS, "thumb"):
-        if finger != "thumb":
-            knuckle, source = center[f"{finger}_mcp_{side}"], np.array(data["vector"][f"{finger}_metacarpal"])
-            maps[f"{finger}_metacarpal"] = stance.between(f"hand_{side}", wrist, knuckle, source, mirror)
-        joints = [center[f"{finger}_{knuckle}_{side}"] for knuckle in KNUCKLES[finger]]
-        for k, part in enumerate(PHALANGES[finger][:2]):
-            source = np.array(data["vector"][f"{finger}_{part}"])
-            maps[f"{finger}_{part}"] = stance.between(
-                f"{finger}_{part}_{side}", joints[k], joints[k + 1], source, mirror
-            )
-        last = maps[f"{finger}_{PHALANGES[finger][1]}"]
-        turn = _world(stance, last)
-        maps[f"{finger}_distal"] = stance.segment(f"{finger}_distal_{side}", joints[2], turn, last.scale)
-    # the bone below the thumb goes with its joint, so that tendons pass that as in the source
+        maps[bone] = stance.between(f"{bone}_{side}", elbow, wrist, forearm, mirror)
+    turn = _world(stance, maps["upper_arm"])
+    maps["elbow"] = stance.segment(f"upper_arm_{side}", elbow, turn, maps["ulna"].scale)
+    maps["collar"] = stance.segment(f"collar_{side}", shoulder, mirror, maps["upper_arm"].scale)
+    width = float(np.linalg.norm(shoulder - shoulders)) / data["shoulder_half_width"]
+    return maps | {f"chest_{body}": stance.segment(body, shoulders, mirror, width) for body in CHEST}
+
+
+def _hand_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
+    """Return the maps of metacarpals, from wrist to knuckle, and phalanges; the last has the scale of the one before."""
+    mirror, center = mirror_of(side), stance.center
+    source = {name: np.array(v) for name, v in data["vector"].items()}
+    wrist = center[f"wrist_{side}"]
+    maps = {
+        f"{finger}_metacarpal": stance.between(
+            f"hand_{side}", wrist, center[f"{finger}_mcp_{side}"], source[f"{finger}_metacarpal"], mirror
+        )
+        for finger in FINGERS
+    }
+    # the bone below the thumb goes with its joint, so that tendons pass the joint as in the source
     palm = maps["middle_metacarpal"]
     maps["thumb_base"] = stance.segment(palm.body, center[f"thumb_cmc_{side}"], _world(stance, palm), palm.scale)
+    for digit, parts in PHALANGES.items():
+        joints = [center[f"{digit}_{knuckle}_{side}"] for knuckle in KNUCKLES[digit]]
+        for part, (start, end) in zip(parts, pairwise(joints), strict=False):
+            name = f"{digit}_{part}"
+            maps[name] = stance.between(f"{name}_{side}", start, end, source[name], mirror)
+        before = maps[f"{digit}_{parts[1]}"]
+        maps[f"{digit}_distal"] = stance.segment(
+            f"{digit}_distal_{side}", joints[2], _world(stance, before), before.scale
+        )
     return maps
 
 
