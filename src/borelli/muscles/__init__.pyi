@@ -1,5 +1,7 @@
 from borelli.muscles.activation import activation_rate as activation_rate
 from borelli.muscles.activation import simulate_activation as simulate_activation
+from borelli.muscles.actuation import ActuationReport as ActuationReport
+from borelli.muscles.actuation import actuation_report as actuation_report
 from borelli.muscles.body_wrenches import body_wrenches as body_wrenches
 from borelli.muscles.excitation_files import read_excitations as read_excitations
 from borelli.muscles.excitation_files import write_excitations as write_excitations

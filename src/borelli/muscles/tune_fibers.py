@@ -28,6 +28,8 @@ MIN_TENDON_FRACTION = 0.01
 def tuned_lengths(reference: Floats, own: Floats, fiber: float, tendon: float) -> tuple[float, float]:
     """Return optimal fiber and tendon slack length [m] of a muscle, from path lengths (poses,) of both models [m]."""
     scaled = fiber * float(np.mean(own / reference))
+    if tendon == 0.0:  # all of the path is fiber
+        return scaled, 0.0
     slack = float(np.mean(own - scaled * (reference - tendon) / fiber))
     return scaled, max(slack, MIN_TENDON_FRACTION * float(np.mean(own)))
 
