@@ -66,8 +66,8 @@ FIRST_STEP, SCALE_TOLERANCE, SCALE_UNIT = 2.0, 0.2, 0.05
 as powers of ten: cross-validation determines it no better, and rounding errors must not decide."""
 MAX_REFINEMENTS = 6
 MIN_SCORE_GAIN = 1e-3
-"""Decrease of the logarithmic score that justifies a larger scale. In less than a second of motion the score is the same
-for all large scales, and the minimum is ever harder to find."""
+"""Decrease of the logarithmic score that justifies a larger scale. In less than a second of motion the score is the
+same for all large scales, and the minimum is ever harder to find."""
 LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1e4, 1e-4))
 """Stiffness of joint limits, one after the other, in units of the markers'; and the energy left to gain that ends each
 stage: clipping the last one's motion to the limits costs a thousand times as much."""
