@@ -146,7 +146,7 @@ def _check(muscle: Muscle) -> None:
 
 
 def muscle_warnings(model: Model, arrays: MuscleArrays, length: Floats | None = None) -> list[str]:
-    """Return warnings about muscles whose curves or lengths are doubtful.
+    """Return warnings about muscles whose curves or lengths are not plausible.
 
     Args:
         model: from which the arrays were made.
