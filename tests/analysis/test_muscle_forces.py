@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
@@ -102,3 +103,23 @@ def test_wrong_options_are_refused(torques, walk):
         muscle_forces(torques, coordinates=["elbow_flexion_r"])
     with pytest.raises(SettingsError, match="cost"):
         muscle_forces(torques, cost="effort")
+
+
+def test_emg_is_matched_to_muscles_and_pulls_activations(torques, muscles):
+    """An envelope of the soleus that is on all the time raises its activation, at a cost that the weight states."""
+    time = torques.data["time"].values
+    emg = xr.Dataset(
+        {"emg_envelope": (("time", "muscle"), np.full((len(time), 2), 0.8))},
+        {"time": time, "muscle": ["soleus_r", "deltoid_r"]},
+    )
+    shown = muscle_forces(torques, emg=emg, metabolics=None)
+    assert shown.data["muscle_activation"].equals(muscles.data["muscle_activation"])
+    known = np.isfinite(shown.data["emg_envelope"].values).any(axis=0)
+    assert shown.data["muscle"].values[known].tolist() == ["soleus_r"]
+    assert any(note.code == "emg_without_muscle" and "deltoid_r" in note.text for note in shown.notes)
+    pulled = muscle_forces(torques, emg=emg, emg_weight=10.0, metabolics=None)
+    before, after = (one.data["muscle_activation"].sel(muscle="soleus_r").values for one in (muscles, pulled))
+    assert np.median(after) > np.median(before) + 0.1
+    assert max(unattained_fractions(pulled).values()) < 0.05
+    with pytest.raises(SettingsError, match="no EMG"):
+        muscle_forces(torques, emg_weight=1.0)

@@ -161,7 +161,7 @@ def work(start, count, step, every):
     write_model(made.model, folder / "walk.toml")
     signal.signal(signal.SIGPROF, _too_slow)
     os.environ["BORELLI_QUIET"] = "1"
-    compile_kernels(tasks=missing_tasks(control=True))
+    compile_kernels(tasks=missing_tasks())
     run(["info", "missing"])  # imports are done before memory is measured
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(?!borelli)")  # Python hides them

@@ -32,7 +32,7 @@ QUICK = ("clean", "energy", "convert to .nc")
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    compile_kernels(tasks=missing_tasks(control=True))  # its notice is not a second sentence of a refusal
+    compile_kernels(tasks=missing_tasks())  # its notice is not a second sentence of a refusal
     return make_inputs(tmp_path_factory.mktemp("inputs") / "all")
 
 

@@ -213,6 +213,22 @@ def answer_lengths(case):
     return {"names": [muscle.getName() for muscle in muscles], "lengths": lengths}
 
 
+def answer_ligaments(case):
+    """Return path lengths and tensions of a model's ligaments at values of its only coordinate."""
+    model = opensim.Model(case["model"])
+    state = model.initSystem()
+    answers = []
+    for value in case["values"]:
+        model.getCoordinateSet().get(0).setValue(state, value)
+        model.realizeDynamics(state)
+        row = []
+        for i in range(model.getForceSet().getSize()):
+            ligament = opensim.Ligament.safeDownCast(model.getForceSet().get(i))
+            row.append([ligament.getLength(state), ligament.getTension(state)])
+        answers.append(row)
+    return answers
+
+
 def main(question, answer):
     opensim.Logger.setLevelString("Off")
     asked = json.loads(Path(question).read_text())
@@ -227,6 +243,8 @@ def main(question, answer):
         result["simulations"] = [answer_simulation(case) for case in asked["simulations"]]
     if "lengths" in asked:
         result["lengths"] = answer_lengths(asked["lengths"])
+    if "ligaments" in asked:
+        result["ligaments"] = answer_ligaments(asked["ligaments"])
     Path(answer).write_text(json.dumps(result))
 
 

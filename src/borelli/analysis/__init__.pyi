@@ -11,6 +11,8 @@ from borelli.analysis.load_sharing.sharing_settings import SharingSettings as Sh
 from borelli.analysis.monte_carlo import MonteCarloResult as MonteCarloResult
 from borelli.analysis.motion import Motion as Motion
 from borelli.analysis.motion import make_motion as make_motion
+from borelli.analysis.muscle_forces import MuscleForces as MuscleForces
+from borelli.analysis.muscle_forces import joint_contact_forces as joint_contact_forces
 from borelli.analysis.opensim_setup import ExternalLoads as ExternalLoads
 from borelli.analysis.opensim_setup import InverseDynamicsSetup as InverseDynamicsSetup
 from borelli.analysis.opensim_setup import InverseKinematicsSetup as InverseKinematicsSetup

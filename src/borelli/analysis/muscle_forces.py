@@ -7,6 +7,7 @@ activations from `share_loads`. Torque that muscles cannot attain is reported, n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from borelli.muscles.hill import MuscleArrays, RigidTendon, make_muscle_arrays, 
 from borelli.muscles.metabolics import metabolic_power
 from borelli.muscles.paths import MusclePaths, muscle_paths
 from borelli.numerics.vectors import Array
+from borelli.recording.emg.envelopes import emg_envelopes, has_emg
+from borelli.recording.emg.muscle_names import matching_muscles, read_muscle_names
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
@@ -54,7 +57,8 @@ class MuscleForces:
             coordinate `muscle_torque`, `reserve_torque`, `unattained_torque` [N m or N] of the coordinates that muscles
             actuate, NaN for others; `joint_contact_force` [N] and `joint_contact_moment` [N m] of every joint on its
             child, at the joint, with muscles pulling on their own points (lab axes); `muscle_metabolic_power` by muscle
-            and `metabolic_power` of the body [W]; `sharing_status` by time.
+            and `metabolic_power` of the body [W]; `emg_envelope` of muscles with EMG, NaN for others; `sharing_status`
+            by time.
         settings: Options, as plain values.
         notes: Assumptions and problems.
     """
@@ -119,6 +123,8 @@ def muscle_forces(
     coordinates: Sequence[str] | None = None,
     reserves: float | Mapping[str, float] | None = None,
     rate_bounds: bool = False,
+    emg: Dataset | None = None,
+    emg_weight: float = 0.0,
     metabolics: str | None = "umberger2010",
     specific_tension: float = SPECIFIC_TENSION,
 ) -> MuscleForces:
@@ -134,6 +140,10 @@ def muscle_forces(
             carry these.
         reserves: Optimal force of ideal actuators [N m or N] for all coordinates, or by name. Default: none.
         rate_bounds: Bound rates of activation by the time constants of activation dynamics.
+        emg: EMG from `emg_envelopes`. Default: that of the recording, if it has any. It is part of the result, next to
+            the activations.
+        emg_weight: Weight v of the cost v (activation - envelope)^2 against activation^p; 0: EMG does not affect the
+            activations.
         metabolics: Model of metabolic power, "umberger2010" or "bhargava2004"; None: not computed. Excitations are
             assumed equal to activations.
         specific_tension: Stress [Pa] of muscles at maximum isometric force, for their masses.
@@ -168,25 +178,35 @@ def muscle_forces(
         activation_time=float(np.mean(arrays.activation_time)) if rate_bounds else None,
         deactivation_time=float(np.mean(arrays.deactivation_time)) if rate_bounds else None,
     )  # fmt: skip
+    envelopes, emg_notes = _emg(torques, emg)
+    targets = envelopes if emg_weight > 0.0 else None
+    if emg_weight > 0.0 and envelopes is None:
+        raise SettingsError(
+            "emg_weight: The recording has no EMG of these muscles. Pass `emg`, or leave out the weight."
+        )
     result = share_loads(
         paths.moment_arm[:, :, columns], data["torque"].values[:, columns], hill.active_force, settings=settings,
         volume=arrays.max_isometric_force * arrays.optimal_fiber_length, min_activation=arrays.min_activation,
         max_activation=arrays.max_activation, passive_force=hill.passive_force if passive else None,
+        targets=targets, target_weights=None if targets is None else np.full(len(model.muscles), emg_weight),
         reserves=_reserves(chosen, reserves), times=data["time"].values,
     )  # fmt: skip
     used = {
         "cost": cost, "exponent": float(exponent), "passive": passive, "coordinates": list(chosen),
         "reserves": reserves if reserves is None or isinstance(reserves, int | float) else dict(reserves),
-        "rate_bounds": rate_bounds, "metabolics": metabolics, "specific_tension_pa": specific_tension,
+        "rate_bounds": rate_bounds, "emg_weight": emg_weight, "metabolics": metabolics,
+        "specific_tension_pa": specific_tension,
         "tendon": "rigid",
     }  # fmt: skip
     dataset = _dataset(torques, paths, hill, result, chosen)
-    dataset = dataset.assign(_contact(torques, result.force))
+    dataset = dataset.assign(joint_contact_forces(torques, result.force))
+    if envelopes is not None:
+        dataset["emg_envelope"] = (("time", "muscle"), envelopes, {"units": "1"})
     if metabolics is not None:
         dataset = dataset.assign(_metabolic(model, arrays, hill, result, metabolics, specific_tension))
     muscles = MuscleForces(torques, dataset, used)
     notes = _notes(muscles, result, status_warnings(arrays, hill.status), coordinates is None)
-    return MuscleForces(torques, dataset, used, notes)
+    return MuscleForces(torques, dataset, used, (*notes, *emg_notes))
 
 
 def _actuated_coordinates(model: Model, paths: MusclePaths, requested: Sequence[str] | None) -> tuple[str, ...]:
@@ -202,6 +222,35 @@ def _actuated_coordinates(model: Model, paths: MusclePaths, requested: Sequence[
         if name not in names:
             raise SettingsError(f"coordinates: No muscle crosses {name!r}. Leave it out.")
     return tuple(requested)
+
+
+def _emg(torques: Torques, given: Dataset | None) -> tuple[Array | None, tuple[Note, ...]]:
+    """Return EMG envelopes (frames, muscles), NaN for muscles without EMG, and notes; None if there is no EMG."""
+    recording = torques.motion.recording
+    if given is None:
+        if recording is None or not has_emg(recording):
+            return None, ()
+        try:
+            given = emg_envelopes(recording)
+        except SettingsError as error:
+            return None, (Note(f"The EMG of the recording is not used. {error}", "problem", code="emg_unusable"),)
+    names = [muscle.name for muscle in torques.motion.model.muscles]
+    own = read_muscle_names(names)
+    time = torques.data["time"].values
+    envelopes = np.full((len(time), len(names)), np.nan)
+    unused = []
+    channels = [str(name) for name in given["muscle"].values]
+    for name, channel in zip(channels, read_muscle_names(channels), strict=True):
+        matching = matching_muscles(channel, own)
+        values = np.interp(time, given["time"].values, given["emg_envelope"].sel(muscle=name).values)
+        envelopes[:, [names.index(muscle) for muscle in matching]] = values[:, None]
+        if not matching:
+            unused.append(name)
+    notes = tuple(Note(**fields) for fields in json.loads(given.attrs.get("notes", "[]")))
+    if unused:
+        text = f"EMG of {list_names(unused)} belongs to no muscle of the model."
+        notes = (*notes, Note(text, "problem", "emg_envelopes(muscles=...)", code="emg_without_muscle"))
+    return (None if np.isnan(envelopes).all() else envelopes), notes
 
 
 def _reserves(coordinates: Sequence[str], given: float | Mapping[str, float] | None) -> Reserves | None:
@@ -277,11 +326,17 @@ def _dataset(
     return xr.Dataset(variables, {**coords, "muscle": list(paths.muscle)}, attrs)
 
 
-def _contact(torques: Torques, force: Array) -> dict[str, Any]:
-    """Return joint contact forces and moments: net joint reactions less what muscles apply to the child's side.
+def joint_contact_forces(torques: Torques, force: Array) -> Dataset:
+    """Compute what joints carry: net joint reactions less what muscles apply to the bodies outboard of the joint.
 
-    Muscles pull on their own points, so a joint carries the net reaction minus the muscle forces on the bodies
-    outboard of it. A moving point does work that no force on a body represents: its torque stays in the moment.
+    A point that moves in its body does work that no force on a body represents: its torque stays in the moment.
+
+    Args:
+        torques: Torques with net joint reactions.
+        force: (frames, muscles) forces along the tendon [N]; the results of frames with NaN are NaN.
+
+    Returns:
+        `joint_contact_force` [N] and `joint_contact_moment` [N m] by time and joint, on the child, at the joint center.
     """
     model, data = torques.motion.model, torques.data
     names = ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
@@ -289,12 +344,12 @@ def _contact(torques: Torques, force: Array) -> dict[str, Any]:
     wrench = body_wrenches(model, data["coordinate_value"].values, np.nan_to_num(force))
     by_muscles = joint_reactions(kinematics, subtree_wrenches(kinematics, wrench.transpose(1, 2, 0)))
     rotation, missing = to_model_axes(model), ~np.isfinite(force).all(axis=1)
-    result = {}
-    for kind, units, values in zip(("force", "moment"), ("N", "N m"), by_muscles, strict=True):
-        own = rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), rotation)
-        net = data[f"joint_reaction_{kind}"].values - own
-        net[missing] = np.nan
-        result[f"joint_contact_{kind}"] = (("time", "joint", "axis"), net, {"units": units, "frame": LAB})
+    reactions = data[["joint_reaction_force", "joint_reaction_moment"]]
+    result = reactions.rename({str(name): str(name).replace("reaction", "contact") for name in reactions})
+    for name, values in zip(result, by_muscles, strict=True):
+        result[name] = result[name] - rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), rotation)
+        result[name].values[missing] = np.nan
+        result[name].attrs = {"units": "N" if str(name).endswith("force") else "N m", "frame": LAB}
     return result
 
 

@@ -10,7 +10,7 @@ from scipy.interpolate import make_interp_spline
 
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import find_initial_pose, make_ik_problem, solve_poses
-from borelli.analysis.kinematics.snap_penalty import group_variables, joint_rotation
+from borelli.analysis.kinematics.snap_penalty import group_variables, joint_rotations
 from borelli.analysis.motion import Motion as Estimate
 from borelli.bench import workload as job
 from borelli.bench.ground_truth import Motion
@@ -60,9 +60,9 @@ def angle_error(estimate: Estimate, truth: Motion) -> float:
 def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -> Array:
     """Return the 48 joint torques [N m] (frames, 48) as in `torque_truth`: of balls along the axes of the child."""
     forces = generalized_forces(model, q, speeds, accelerations)
-    for turn in group_variables(model, make_tree(model)).joints:
-        spin = joint_rotation(turn, q)[1]
-        columns = list(turn.columns)
+    joints = group_variables(model, make_tree(model)).joints
+    for joint, spin in zip(joints, joint_rotations(joints, q)[1], strict=True):
+        columns = list(joint.columns)
         forces[:, columns] = np.linalg.solve(spin.swapaxes(1, 2), forces[:, columns, None])[..., 0]
     return forces[:, 6:]
 

@@ -102,7 +102,7 @@ def analyze(
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
     compile_once(
         *recordings, model, static, *(functional or ()), forces, skeleton, markers, scale_setup, ik_setup, id_setup,
-        external_loads,
+        external_loads, muscles=muscles,
     )  # fmt: skip
     with progress_bar("starting") as update:
         results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)

@@ -151,8 +151,8 @@ def progress_bar(task: str, *, hidden: bool = False) -> Iterator[Any]:
         yield lambda done, text=None: progress.update(task_id, completed=done, description=text or task)
 
 
-def compile_once(*files: Path | None, control: bool = False) -> None:
-    """Compile the kernels that are not in the cache, with those of control if requested.
+def compile_once(*files: Path | None, control: bool = False, muscles: bool = False) -> None:
+    """Compile the kernels that are not in the cache, with those of control and muscles if requested.
 
     Raises:
         MissingFileError: An input file of the command is missing, checked before the wait.
@@ -162,7 +162,7 @@ def compile_once(*files: Path | None, control: bool = False) -> None:
     for file in files:
         if file is not None and not file.exists():
             raise MissingFileError(file)
-    tasks = missing_tasks(control=control)
+    tasks = missing_tasks(["main", *["control"] * control, *["muscles"] * muscles])
     if not tasks:
         return
     notice = "compiling kernels (first use only, a minute or two)"

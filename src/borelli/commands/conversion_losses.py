@@ -38,6 +38,7 @@ ELEMENTS = {
     "markers": "markers",
     "couplings": "couplings",
     "muscles": "muscles",
+    "ligaments": "ligaments",
     "wrap_objects": "wrap objects",
     "shapes": "shapes",
 }

@@ -108,6 +108,7 @@ def summarize_model(model: Model) -> dict[str, Any]:
         "couplings": len(model.couplings),
         "markers": len(model.markers),
         "muscles": len(model.muscles),
+        "ligaments": len(model.ligaments),
         "wrap objects": len(model.wrap_objects),
         "shapes": sum(len(body.shapes) for body in model.bodies),
         "ground shapes": len(model.ground),

@@ -115,7 +115,7 @@ def _show_model(file: Path, summary: Mapping[str, Any]) -> None:
         "muscles": "muscle maximum isometric forces [N]",
     }
     pairs |= {name: _names_line(summary[key]) for name, key in elements.items() if summary[key]}
-    counts = ("locked coordinates", "couplings", "wrap objects", "shapes", "ground shapes")
+    counts = ("locked coordinates", "couplings", "ligaments", "wrap objects", "shapes", "ground shapes")
     pairs |= {name: str(summary[name]) for name in counts if summary[name]}
     print_pairs(pairs)
     problem = summary["simulation problem"]

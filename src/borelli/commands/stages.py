@@ -210,7 +210,7 @@ def muscles(
     from borelli.analysis.muscle_forces import muscle_forces
     from borelli.export.stage_files import read_stage, write_stage
 
-    compile_once(torques)
+    compile_once(torques, muscles=True)
     with err.status("muscle forces"):
         source = _select_stage(read_stage(torques), Torques, torques)
         result = muscle_forces(source, cost=cost, exponent=exponent, passive=passive, reserves=reserve)

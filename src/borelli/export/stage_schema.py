@@ -45,7 +45,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             "muscle_activation", "muscle_force", "muscle_length", "muscle_velocity", "max_active_force", "fiber_length",
-            "fiber_velocity", "muscle_metabolic_power",
+            "fiber_velocity", "muscle_metabolic_power", "emg_envelope",
         ),
         ("time", "muscle"),
     ),

@@ -1,7 +1,7 @@
 """Compilation of all kernels before their first use, in parallel processes that leave machine code in the cache.
 
-Each package with kernels has a `warmup.py` that lists its tasks (`TASKS`). Kernels of control are a third of the work
-and only users of control need them, so they form a group of their own, compiled at the first use of control.
+Each package with kernels has a `warmup.py` that lists its tasks (`TASKS`). Kernels that not every user needs, those of
+control and of muscles, form groups of their own, compiled at their first use.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT"
 
 Report = Callable[[str, float], None]
 """Receives the names of the running tasks, and the fraction done."""
+GROUPS = ("main", "control", "muscles")
+"""Groups of tasks; all users need the first."""
 MARKER_END = b"end"
 """Last line of a marker."""
 QUIET = "BORELLI_QUIET"
@@ -48,7 +50,7 @@ class CompileTask:
         run: Function of a `warmup.py` that compiles them.
         rank: Order in which tasks start: the longest first.
         needs: Names of tasks whose kernels this one calls by pointer; they must end before it starts.
-        group: "main" or "control".
+        group: One of `GROUPS`.
         compiler: Settings of numba, as environment variables.
     """
 
@@ -74,9 +76,8 @@ def all_tasks() -> tuple[CompileTask, ...]:
     return tuple(sorted(tasks, key=lambda task: task.rank))
 
 
-def missing_tasks(*, control: bool) -> tuple[CompileTask, ...]:
-    """Return the tasks that no earlier run with these sources and this Python has completed."""
-    groups = ("main", "control") if control else ("main",)
+def missing_tasks(groups: Iterable[str] = GROUPS) -> tuple[CompileTask, ...]:
+    """Return the tasks of groups that no earlier run with these sources and this Python has completed."""
     missing = [group for group in groups if JIT_ON and not _is_compiled(group)]
     return tuple(task for task in all_tasks() if task.group in missing) if missing else ()
 
@@ -104,18 +105,19 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     return time.perf_counter() - start
 
 
-def ensure_compiled(*, control: bool = False) -> None:
+def ensure_compiled(*groups: str) -> None:
     """Compile the kernels that are not in the cache, and announce it on stderr.
 
     Entry points call this first; it looks into the cache once per process. Kernels that cannot be compiled ahead are
     compiled by numba at their first use.
 
     Args:
-        control: Also compile the kernels of control.
+        groups: Groups of kernels. Default: "main".
     """
-    if JIT_ON and COMPILING not in os.environ and control not in _ENSURED:
-        _ENSURED.update({False, control})
-        tasks = missing_tasks(control=control)
+    unknown = [group for group in groups or GROUPS[:1] if group not in _ENSURED]
+    if JIT_ON and COMPILING not in os.environ and unknown:
+        _ENSURED.update(unknown)
+        tasks = missing_tasks(unknown)
         if tasks:
             _announce("compiling kernels, about a minute, first use only ...")
             try:
@@ -124,8 +126,8 @@ def ensure_compiled(*, control: bool = False) -> None:
                 _announce(f"{error} Kernels are compiled one by one at their first use.")
 
 
-_ENSURED: set[bool] = set()
-"""Values of `control` for which this process has looked into the cache."""
+_ENSURED: set[str] = set()
+"""Groups for which this process has looked into the cache."""
 
 
 def _announce(text: str) -> None:

@@ -38,7 +38,7 @@ WRAP_KINDS = {  # number of sizes [m] of each kind
     "sphere": 1,  # radius
     "cylinder": 2,  # radius, half length; axis z
     "ellipsoid": 3,  # half axes
-    "torus": 2,  # radius of the hole, outer radius; axis z
+    "torus": 2,  # radius of the tube, radius of its center circle; axis z
 }
 WRAP_SIDES = ("all", "+x", "-x", "+y", "-y", "+z", "-z")
 WRAP_METHODS = ("hybrid", "midpoint", "axial", "tendon")
@@ -323,6 +323,24 @@ class Muscle:
         return default
 
 
+@dataclass(frozen=True, slots=True)
+class Ligament:
+    """Passive tissue along a path that pulls with force_scale times force_length(length / resting_length).
+
+    It exerts no force at or below its resting length.
+    """
+
+    name: str
+    path: tuple[PathPoint, ...]
+    resting_length: float
+    """[m]"""
+    force_scale: float
+    """[N]"""
+    force_length: Function
+    """Force over `force_scale`, as a function of length over resting length."""
+    wraps: tuple[PathWrap, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
 class Model:
     """Model of a body and the ground. `validate` checks its consistency."""
@@ -340,6 +358,7 @@ class Model:
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Sentences on what a reader assumed, changed or left out."""
     wrap_objects: tuple[WrapObject, ...] = ()
+    ligaments: tuple[Ligament, ...] = ()
 
     @property
     def mass(self) -> float:
@@ -361,6 +380,10 @@ class Model:
     def muscle(self, name: str) -> Muscle:
         """Return the muscle called `name`."""
         return _named(self.muscles, "muscle", name)
+
+    def ligament(self, name: str) -> Ligament:
+        """Return the ligament called `name`."""
+        return _named(self.ligaments, "ligament", name)
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -397,11 +420,12 @@ def names_by_kind(model: Model) -> dict[str, list[str]]:
         "coupling": model.couplings,
         "muscle": model.muscles,
         "wrap object": model.wrap_objects,
+        "ligament": model.ligaments,
     }
     return {kind: [element.name for element in own] for kind, own in elements.items()}
 
 
-_Named = TypeVar("_Named", Body, Joint, Marker, Muscle)
+_Named = TypeVar("_Named", Body, Joint, Marker, Muscle, Ligament)
 
 
 def _named(elements: Sequence[_Named], kind: str, name: str) -> _Named:

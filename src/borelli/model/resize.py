@@ -11,7 +11,7 @@ import numpy as np
 
 from borelli.errors import ModelError
 from borelli.model.inertia import mass_of_body, scale_body
-from borelli.model.model import Frame, Joint, Marker, Model, PathPoint, Shape, Vector
+from borelli.model.model import Frame, Joint, Marker, Model, PathPoint, Shape, TransformAxis, Vector, WrapObject
 from borelli.model.transforms import orientation_matrix, vector
 
 Attached = TypeVar("Attached", Marker, PathPoint)
@@ -35,9 +35,9 @@ def scale_mass(model: Model, total: float) -> Model:
 def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
     """Return the model with one body stretched along the x, y, z of its frame, about the frame's origin.
 
-    Shapes, center of mass, joint frames, markers and muscle points on the body keep their relative positions; mass and
-    inertia follow at constant density. A round shape (sphere; capsule and cylinder across) stays round: its radius
-    grows by the geometric mean of the two or three factors.
+    Shapes, center of mass, joint frames, markers, muscle points and wrap objects on the body keep their relative
+    positions; mass and inertia follow at constant density. A round shape (sphere; capsule, cylinder and torus across)
+    stays round: its radius grows by the geometric mean of the two or three factors. Fiber and tendon lengths are kept.
 
     Args:
         model: Model to change.
@@ -61,7 +61,11 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         return replace(frame, position=scaled(frame.position))
 
     def scaled_point(point: Attached) -> Attached:
-        return replace(point, position=scaled(point.position)) if point.body == name else point
+        if point.body != name:
+            return point
+        if isinstance(point, PathPoint):
+            point = replace(point, motion=tuple(_stretch_axis(axis, stretch) for axis in point.motion))
+        return replace(point, position=scaled(point.position))
 
     def scaled_joint(joint: Joint) -> Joint:
         if joint.parent == name:
@@ -79,7 +83,27 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         joints=tuple(map(scaled_joint, model.joints)),
         markers=tuple(map(scaled_point, model.markers)),
         muscles=tuple(replace(muscle, path=tuple(map(scaled_point, muscle.path))) for muscle in model.muscles),
+        wrap_objects=tuple(_stretch_wrap(wrap, stretch) if wrap.body == name else wrap for wrap in model.wrap_objects),
+        ligaments=tuple(
+            replace(ligament, path=tuple(map(scaled_point, ligament.path))) for ligament in model.ligaments
+        ),
     )
+
+
+def _stretch_axis(axis: TransformAxis, factors: Vector) -> TransformAxis:
+    """Return a translation whose displacement is stretched."""
+    stretched = np.array(factors) * np.array(axis.axis)
+    length = float(np.linalg.norm(stretched))
+    return replace(axis, axis=vector(stretched / length), function=axis.function.scaled(length))
+
+
+def _stretch_wrap(wrap: WrapObject, factors: Vector) -> WrapObject:
+    if wrap.kind == "torus":  # radii of the hole and of the whole, both across
+        around = _stretch_shape(Shape("cylinder", (wrap.size[0], 1.0), wrap.frame), factors)
+        ratio = around.size[0] / wrap.size[0]
+        return replace(wrap, frame=around.frame, size=tuple(ratio * size for size in wrap.size))
+    shape = _stretch_shape(Shape(wrap.kind, wrap.size, wrap.frame), factors)
+    return replace(wrap, frame=shape.frame, size=shape.size)
 
 
 def _stretch_shape(shape: Shape, factors: Vector) -> Shape:

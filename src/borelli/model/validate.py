@@ -28,6 +28,7 @@ from borelli.model.model import (
     CoordinateRange,
     Frame,
     Joint,
+    Ligament,
     Model,
     Muscle,
     PathPoint,
@@ -143,6 +144,8 @@ def _problems(model: Model, sound_masses: bool) -> Iterator[str]:
     wraps = dict.fromkeys(wrap.name for wrap in model.wrap_objects)
     for muscle in model.muscles:
         yield from _at(f"Muscle {muscle.name!r}", _muscle_problems(muscle, bodies, coordinates, wraps))
+    for ligament in model.ligaments:
+        yield from _at(f"Ligament {ligament.name!r}", _ligament_problems(ligament, bodies, coordinates, wraps))
 
 
 def _name_problems(model: Model) -> Iterator[str]:
@@ -377,21 +380,37 @@ def _coupling_problems(model: Model, coordinates: Collection[str]) -> Iterator[s
 def _muscle_problems(
     muscle: Muscle, bodies: Collection[str], coordinates: Collection[str], wraps: Collection[str]
 ) -> Iterator[str]:
-    if len(muscle.path) < 2:
-        yield f"The path has {len(muscle.path)} points. Give at least an origin and an insertion."
     for name in ("max_isometric_force", "optimal_fiber_length", "max_contraction_velocity"):
         if not getattr(muscle, name) > 0.0:
             yield f"{name} is {getattr(muscle, name)}. It must be positive."
     yield from _negative(muscle, "tendon_slack_length", "activation_time", "deactivation_time", "default_activation")
     if not 0.0 <= muscle.pennation_angle < pi / 2:
         yield f"pennation_angle is {muscle.pennation_angle} rad. It must be from 0 to below pi/2."
-    for point in muscle.path:
+    yield from _path_problems(muscle, bodies, coordinates, wraps)
+    yield from _pulley_problems(muscle)
+
+
+def _ligament_problems(
+    ligament: Ligament, bodies: Collection[str], coordinates: Collection[str], wraps: Collection[str]
+) -> Iterator[str]:
+    if not ligament.resting_length > 0.0:
+        yield f"resting_length is {ligament.resting_length}. It must be positive."
+    yield from _negative(ligament, "force_scale")
+    yield from _function_problems(ligament.force_length)
+    yield from _path_problems(ligament, bodies, coordinates, wraps)
+
+
+def _path_problems(
+    element: Muscle | Ligament, bodies: Collection[str], coordinates: Collection[str], wraps: Collection[str]
+) -> Iterator[str]:
+    if len(element.path) < 2:
+        yield f"The path has {len(element.path)} points. Give at least an origin and an insertion."
+    for point in element.path:
         yield from _path_point_problems(point, bodies, coordinates)
-    for wrap in muscle.wraps:
-        yield from _path_wrap_problems(wrap, len(muscle.path), wraps)
+    for wrap in element.wraps:
+        yield from _path_wrap_problems(wrap, len(element.path), wraps)
         if wrap.side_point is not None:
             yield from _path_point_problems(wrap.side_point, bodies, coordinates)
-    yield from _pulley_problems(muscle)
 
 
 def _pulley_problems(muscle: Muscle) -> Iterator[str]:

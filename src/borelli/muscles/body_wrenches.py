@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.muscles.paths import Floats, PathFrames
+from borelli.numerics.vectors import cross
 
 
 def body_wrenches(model: Model, coordinates: ArrayLike, force: ArrayLike) -> Floats:
@@ -27,9 +28,12 @@ def body_wrenches(model: Model, coordinates: ArrayLike, force: ArrayLike) -> Flo
         raise SettingsError(f"force: Its shape is {tension.shape}. Give ({len(frames.q)}, {len(frames.names)}).")
     result = np.zeros((len(frames.q), len(model.bodies) + 1, 6))  # the ground is last
     first, work = frames.arrays.first_node, frames.work
+    owner = np.repeat(np.arange(len(frames.names)), np.diff(first))
+    place = np.arange(len(owner)) - first[owner]
     for row, own, total in zip(frames.q, tension, result, strict=True):
         frames.run(row[None])
-        used = np.concatenate([first[m] + np.arange(count) for m, count in enumerate(work.node_count)])
-        pull = np.repeat(own, work.node_count)[:, None] * work.node_force[used]
-        np.add.at(total, work.node_body[used], np.hstack([np.cross(work.node_position[used], pull), pull]))
+        used = place < work.node_count[owner]
+        pull = own[owner[used], None] * work.node_force[used]
+        moment = cross(work.node_position[used].T, pull.T).T
+        np.add.at(total, work.node_body[used], np.hstack([moment, pull]))
     return result[:, :-1]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, list_names, unknown_name
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model, Muscle
 from borelli.muscles.force_curves import CLASSES, SUBSTITUTES, min_fiber_length, muscle_class
 from borelli.muscles.hill_kernels.arrays import Floats, HillArrays
@@ -62,6 +63,7 @@ def make_muscle_arrays(model: Model, muscles: Sequence[str] | None = None) -> Mu
         ModelError: if a parameter is out of range; names the muscle.
         SettingsError: if a name is unknown.
     """
+    ensure_compiled("muscles")
     by_name = {muscle.name: muscle for muscle in model.muscles}
     for name in muscles or ():
         if name not in by_name:
@@ -146,7 +148,7 @@ def _check(muscle: Muscle) -> None:
 
 
 def muscle_warnings(model: Model, arrays: MuscleArrays, length: Floats | None = None) -> list[str]:
-    """Return warnings about muscles whose curves or lengths are not plausible.
+    """Return warnings about muscles with substituted curves or implausible lengths.
 
     Args:
         model: from which the arrays were made.

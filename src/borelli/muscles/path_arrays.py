@@ -21,6 +21,8 @@ from borelli.tree.kinematic_tree import Tree, function_pieces, make_tree
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+STRING_POINTS = 24
+"""Points of the string that gives a first guess of a geodesic."""
 KINDS = tuple(WRAP_KINDS)
 """Kinds of wrap objects in the order of the kernels' numbers; so are `WRAP_METHODS`."""
 
@@ -125,7 +127,7 @@ class PathWork(NamedTuple):
     ends: Floats
     """(3, 3) ends of a segment and the side point in the object's frame."""
     scratch: Floats
-    """(9, 10) of the geodesic solver."""
+    """(9 + STRING_POINTS, 10) of the geodesic solver."""
 
 
 @cached_per_model
@@ -154,7 +156,7 @@ def make_path_work(arrays: PathArrays) -> PathWork:
         integers(nodes), integers(nodes), integers(nodes), np.zeros(nodes), integers(nodes), np.zeros(nodes),
         integers(wraps), np.zeros(wraps), np.zeros((wraps, 8)), np.zeros((wraps, 6)), np.zeros((objects, 3)),
         np.zeros((objects, 3, 3)), np.zeros((len(arrays.slot_parent), 6)), np.zeros((2, 8)), np.zeros((3, 3)),
-        np.zeros((9, 10)),
+        np.zeros((9 + STRING_POINTS, 10)),
     )  # fmt: skip
 
 

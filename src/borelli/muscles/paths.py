@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import ModelError, SettingsError, list_names
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Model
 from borelli.muscles.path_arrays import PathArrays, PathWork, make_path_arrays, make_path_work
@@ -161,6 +162,7 @@ class PathFrames:
     def __init__(
         self, model: Model, coordinates: ArrayLike, geometry: str, muscles: Sequence[str] | None = None
     ) -> None:
+        ensure_compiled("muscles")
         if geometry not in GEOMETRIES:
             raise SettingsError(f"geometry: Unknown value {geometry!r}. Use one of {list_names(GEOMETRIES)}.")
         self.geometry = GEOMETRIES.index(geometry)

@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 
 from borelli.model.inertia import mass_of_shapes
-from borelli.model.model import Frame, Model, Shape
+from borelli.model.model import Frame, Model, Shape, Vector
 from borelli.model.transforms import X, Y, Z, vector
 from borelli.model.validate import validate
 from borelli.people import full_skeleton_spine as spine_bones
@@ -30,6 +30,15 @@ from borelli.people.anthropometry import Proportions, check_person, table
 from borelli.people.full_skeleton_hand_foot import FINGERS, foot, foot_joints, hand, hand_joints
 from borelli.people.full_skeleton_spine import Spine, spine_of
 from borelli.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, bone, limb, offset, person
+from borelli.people.skeleton_muscles import add_skeleton_muscles
+
+
+def radioulnar_axis() -> Vector:
+    """Return the axis of the right forearm, from the ulnar head to the radial head: positive rotation pronates."""
+    data = table("full_skeleton")["forearm"]
+    axis = np.array(data["radial_head"]) - data["ulnar_head"]
+    return vector(axis / np.linalg.norm(axis))
+
 
 JOINTS = tuple(JointRow(*row) for row in (
     ("jaw", "hinge", "head", "jaw", (Y,), ("jaw_opening",)),
@@ -41,20 +50,21 @@ JOINTS = tuple(JointRow(*row) for row in (
         ("shoulder_flexion", "shoulder_adduction", "shoulder_rotation"),
     ),
     ("elbow_*", "hinge", "upper_arm_*", "ulna_*", (NOT_Y,), ("elbow_flexion",)),
-    ("radioulnar_*", "hinge", "ulna_*", "radius_*", (Z,), ("elbow_pronation",)),
+    ("radioulnar_*", "hinge", "ulna_*", "radius_*", (radioulnar_axis(),), ("elbow_pronation",)),
     ("wrist_*", "universal", "radius_*", "hand_*", (X, NOT_Y), ("wrist_flexion", "wrist_deviation")),
     ("hip_*", "ball", "pelvis", "thigh_*", (NOT_Y, X, Z), ("hip_flexion", "hip_adduction", "hip_rotation")),
     ("knee_*", "hinge", "thigh_*", "shank_*", (Y,), ("knee_flexion",)),
 ))  # fmt: skip
 
 
-def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -> Model:
+def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, muscles: bool = False) -> Model:
     """Return a standing skeleton with the mass of the whole body on its bones, on level ground.
 
     Args:
         mass: Body mass [kg].
         height: Stature [m].
         sex: Sex ("male" or "female") that selects the anthropometric tables.
+        muscles: Add the muscles of `add_muscles`: 137 of each side.
 
     Raises:
         SettingsError: if an argument is out of range.
@@ -67,7 +77,8 @@ def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
     rows = [*spine_bones.joint_rows(), *JOINTS, *hand_joints(), *foot_joints()]
-    return validate(person(f"full skeleton, {sex}, {mass:g} kg, {height:g} m", segments, rows, _ranges()))
+    model = person(f"full skeleton, {sex}, {mass:g} kg, {height:g} m", segments, rows, _ranges())
+    return add_skeleton_muscles(model, height=height) if muscles else validate(model)
 
 
 def _segments(p: Proportions) -> list[Segment]:
@@ -155,15 +166,19 @@ def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
     radius_fraction = table("full_skeleton")["mass_fraction"]["radius"]
     forearm = p.solid("forearm", elbow, wrist)
     thin, apart = _radius(p, "forearm"), offset(x=0.010 * p.height)
-    ulna = limb(elbow - 0.6 * apart, wrist - apart + offset(z=0.014 * p.height), thin)
-    radius = limb(elbow + apart - offset(z=0.012 * p.height), wrist + 0.6 * apart, thin)
+    radial_head, ulnar_head = (
+        elbow + p.length["forearm"] * np.array(table("full_skeleton")["forearm"][name]) * [1.0, -side, 1.0]
+        for name in ("radial_head", "ulnar_head")
+    )
+    ulna = limb(elbow - 0.6 * apart, ulnar_head + offset(z=0.014 * p.height), thin)
+    radius = limb(radial_head, wrist + 0.6 * apart, thin)
     return [
         Segment(
             f"upper_arm_{letter}", shoulder, p.solid("upper_arm", shoulder, elbow),
             (limb(shoulder, elbow, _radius(p, "humerus")),),
         ),
         Segment(f"ulna_{letter}", elbow, forearm.scaled(1.0 - radius_fraction), (ulna,)),
-        Segment(f"radius_{letter}", elbow, forearm.scaled(radius_fraction), (radius,)),
+        Segment(f"radius_{letter}", radial_head, forearm.scaled(radius_fraction), (radius,)),
         *hand(p, letter, side, wrist),
     ]  # fmt: skip
 

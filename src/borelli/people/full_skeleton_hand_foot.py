@@ -128,7 +128,7 @@ def foot(p: Proportions, letter: str, side: float, ankle: Array) -> list[Segment
     mass = p.mass_fraction["toes"] * p.segments["foot"]["mass"] * p.mass_scale
     toes = _divided_by_volume(mass, toes)
 
-    ball = Shape("sphere", (0.0105 * p.height,), Frame(vector(ankle - offset(z=0.4 * data["joint_drop"] * p.height))))
+    ball = Shape("sphere", (0.0105 * p.height,), Frame(vector(ankle - offset(z=0.0044 * p.height))))
     talus = p.part("foot", table("full_skeleton")["mass_fraction"]["talus"], ball)
     half_height = offset(z=p.length["ankle_height"] / 2.0)  # the table has no height of the center of mass
     whole = p.solid("foot", heel + half_height, heel + half_height + offset(x=length))

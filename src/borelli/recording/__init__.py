@@ -6,6 +6,10 @@ from borelli.recording.cleaning.filtering import crop, lowpass_filter, repair_ti
 from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, zeros_as_missing
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps, repair_label_swaps, swap_markers, swap_sides
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
+from borelli.recording.emg.agreement import EmgAgreement, emg_agreement
+from borelli.recording.emg.envelopes import emg_envelopes
+from borelli.recording.emg.muscle_names import MuscleName, matching_muscles, read_muscle_names
+from borelli.recording.emg.processing import EmgSettings
 from borelli.recording.forces.assign_to_feet import (
     Contact,
     add_plates,
@@ -36,6 +40,8 @@ __all__ = [
     "LAYOUT",
     "Contact",
     "Conversion",
+    "EmgAgreement",
+    "EmgSettings",
     "Event",
     "FileSource",
     "Gap",
@@ -45,6 +51,7 @@ __all__ = [
     "LiveFrame",
     "LiveSource",
     "MarkerSetMatch",
+    "MuscleName",
     "NameSet",
     "Note",
     "Recording",
@@ -56,6 +63,8 @@ __all__ = [
     "check_recording",
     "clean",
     "crop",
+    "emg_agreement",
+    "emg_envelopes",
     "fill_gaps",
     "find_gaps",
     "find_plate_swaps",
@@ -71,9 +80,11 @@ __all__ = [
     "lowpass_filter",
     "make_dataset",
     "map_from_convention",
+    "matching_muscles",
     "plate_contacts",
     "rank_marker_sets",
     "read_marker_map",
+    "read_muscle_names",
     "read_recording",
     "remove_spikes",
     "rename_markers",

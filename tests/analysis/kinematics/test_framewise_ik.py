@@ -8,7 +8,7 @@ import pytest
 import borelli as bo
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import IkProblem, make_ik_problem, solve_poses
-from borelli.analysis.kinematics.trajectory_smoother import differentiate, rest_energy
+from borelli.analysis.kinematics.smoothing_system import differentiate, rest_energy
 from borelli.analysis.motion import make_motion, match_markers, to_model_axes
 from borelli.model.kinematics import marker_positions, root_coordinates
 from borelli.model.model import Marker

@@ -69,8 +69,10 @@ def inverse_dynamics(job):
     return table(f"{job['folder']}/id.sto")
 
 
-def load(job):
+def load(job, *, constraints=True):
     model = opensim.Model(job["model"])
+    if not constraints:
+        model.updConstraintSet().clearAndDestroy()
     if job["actuators"]:
         extra = opensim.ForceSet(job["actuators"])
         for i in range(extra.getSize()):
@@ -84,76 +86,87 @@ def table(path):
     return list(storage.getColumnLabels()), np.array(storage.getIndependentColumn()), storage.getMatrix().to_numpy()
 
 
-def column(model, state, actuator, coordinates, row_of):
-    """Return the generalized force of an actuator at unit control, by the change of acceleration it makes."""
+def column(model, state, actuator, rows):
+    """Return the generalized force of an actuator at unit control, by the change of acceleration it makes.
+
+    The model has no constraints, so that the mass matrix turns accelerations into generalized forces.
+    """
     scalar = opensim.ScalarActuator.safeDownCast(actuator)
+    scalar.overrideActuation(state, True)
     changes = []
     for value in (0.0, scalar.getOptimalForce()):
-        scalar.overrideActuation(state, True)
         scalar.setOverrideActuation(state, value)
         model.realizeAcceleration(state)
         changes.append(state.getUDot().to_numpy().copy())
     scalar.setOverrideActuation(state, 0.0)
     mass = opensim.Matrix()
     model.getMatterSubsystem().calcM(state, mass)
-    force = mass.to_numpy() @ (changes[1] - changes[0])
-    return [force[row_of[name]] for name in coordinates]
+    return (mass.to_numpy() @ (changes[1] - changes[0]))[rows]
+
+
+def speed_rows(model, state, coordinates):
+    """Return the rows of coordinates among the speeds of the state: found by setting one of them."""
+    rows = []
+    for c in coordinates:
+        for other in model.getCoordinateSet():
+            other.setSpeedValue(state, 0.0)
+        c.setSpeedValue(state, 1.0)
+        rows.append(int(np.argmax(state.getU().to_numpy())))
+    return rows
+
+
+def set_pose(model, state, labels, row):
+    for c in model.getCoordinateSet():
+        path = f"{c.getAbsolutePathString()}/"
+        if path + "value" in labels:
+            c.setValue(state, row[labels.index(path + "value")], False)
+            c.setSpeedValue(state, row[labels.index(path + "speed")])
+    model.realizeVelocity(state)
 
 
 def main(path):
     opensim.Logger.setLevelString("Off")
     job = json.loads(Path(path).read_text())
     run(job)
-    model = load(job)
-    state = model.initSystem()
+    model, free = load(job), load(job, constraints=False)
+    state, free_state = model.initSystem(), free.initSystem()
     names, times, activation = table(f"{job['folder']}/so_StaticOptimization_activation.sto")
-    _, _, force = table(f"{job['folder']}/so_StaticOptimization_force.sto")
+    force_names, _, force = table(f"{job['folder']}/so_StaticOptimization_force.sto")
     labels, state_times, values = table(f"{job['folder']}/so_StatesReporter_states.sto")
     coordinates = [c for c in model.getCoordinateSet() if not c.isConstrained(state)]
+    rows = speed_rows(free, free_state, [free.getCoordinateSet().get(c.getName()) for c in coordinates])
     muscles = [m.getName() for m in model.getMuscles()]
     others = [name for name in names if name not in muscles]
-    # order of speeds in the state: found by setting one of them
-    row_of = {}
-    for c in coordinates:
-        for other in coordinates:
-            other.setSpeedValue(state, 0.0)
-        c.setSpeedValue(state, 1.0)
-        row_of[c.getName()] = int(np.argmax(state.getU().to_numpy()))
+    actuators = [free.getActuators().get(name) for name in others]
     arms, tops, columns = [], [], []
     for t in times:
         row = values[int(np.argmin(np.abs(state_times - t)))]
-        for c in model.getCoordinateSet():
-            path = f"{c.getAbsolutePathString()}/"
-            if path + "value" in labels:
-                c.setValue(state, row[labels.index(path + "value")], False)
-                c.setSpeedValue(state, row[labels.index(path + "speed")])
-        model.assemble(state)
-        model.realizeVelocity(state)
+        set_pose(model, state, labels, row)
+        set_pose(free, free_state, labels, row)
         arms.append([[m.computeMomentArm(state, c) for c in coordinates] for m in model.getMuscles()])
         tops.append([m.calcInextensibleTendonActiveFiberForce(state, 1.0) for m in model.getMuscles()])
-        kept = [model.getForceSet().get(name) for name in others]
-        columns.append([column(model, state, a, [c.getName() for c in coordinates], row_of) for a in kept])
+        columns.append([column(free, free_state, actuator, rows) for actuator in actuators])
     labels, id_times, torque = inverse_dynamics(job)
-    rows = [int(np.argmin(np.abs(id_times - t))) for t in times]
+    at = [int(np.argmin(np.abs(id_times - t))) for t in times]
     wanted = [
         next(i for i, label in enumerate(labels) if label in (f"{c.getName()}_moment", f"{c.getName()}_force"))
         for c in coordinates
     ]
-    order = [names.index(name) for name in muscles + others]
+    order = [names.index(name) for name in [*muscles, *others]]
     np.savez(
         job["out"],
         times=times,
         muscles=muscles,
-        others=others,
         coordinates=[c.getName() for c in coordinates],
         activation=activation[:, order],
-        force=force[:, order],
-        torque=torque[rows][:, wanted],
+        force=force[:, [force_names.index(name) for name in muscles]],
+        torque=torque[at][:, wanted],
         moment_arm=np.array(arms),
         max_force=np.array(tops),
         column=np.array(columns).reshape(len(times), len(others), len(coordinates)),
         lower=[m.getMinControl() for m in model.getMuscles()],
         upper=[m.getMaxControl() for m in model.getMuscles()],
+        bound=[opensim.ScalarActuator.safeDownCast(actuator).getMaxControl() for actuator in actuators],
     )
 
 

@@ -244,6 +244,16 @@ def test_same_input_gives_the_same_bits():
     assert first.activation.tobytes() == second.activation.tobytes()
 
 
+@pytest.mark.parametrize(("exponent", "most"), [(2.0, 4.0), (3.0, 8.0), (5.0, 14.0)])
+def test_a_warm_start_saves_steps(exponent, most):
+    """Frames of a motion need few Newton steps each, fewer than the same frames alone: that is the speed of it."""
+    problem = make_problem(np.random.default_rng(19), 100, 92, 23, span=4)
+    choice = SharingSettings(exponent=exponent)
+    warm = share_loads(*problem, settings=choice).iterations[1:]
+    cold = [share_loads(*(a[i : i + 1] for a in problem), settings=choice).iterations[0] for i in range(1, 100, 10)]
+    assert warm.mean() <= most and warm.mean() < 0.8 * np.mean(cold)
+
+
 def test_reserves_supply_the_rest():
     """One coordinate, one muscle, one reserve: closed form of the two-variable problem."""
     arm, force, optimal = 0.05, 1000.0, 10.0

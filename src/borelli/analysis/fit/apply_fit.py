@@ -13,6 +13,7 @@ from borelli.model.model import GROUND, Model
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.model.validate import validate
+from borelli.muscles.tune_fibers import tune_fibers
 from borelli.numerics.vectors import Array
 
 MIN_JOINT_DISTANCE = 0.02
@@ -38,7 +39,7 @@ def fitted_model(parameters: FitParameters, p: Array) -> Model:
     model = replace(model, joints=joints, markers=moved.markers)
     if given.mass > 0.0:
         model = scale_mass(model, given.mass)
-    return validate(_keep_height(given, with_default_frames(model)), sound_masses=False)
+    return tune_fibers(validate(_keep_height(given, with_default_frames(model)), sound_masses=False), given)
 
 
 def _scale_factors(given: Model, moved: Model, body: str) -> Array:

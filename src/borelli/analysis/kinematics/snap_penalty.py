@@ -17,16 +17,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.tree_kernels.smoothing_kernels import (
+    CENTER,
+    COEFFICIENT,
+    add_snap_force,
+    apply_snap,
+    compute_rotational_snap,
+    rotate_joints,
+)
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedMatrix
 from borelli.numerics.vectors import Array
 from borelli.tree.kinematic_tree import Tree
 
-COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
-"""Of the fourth difference."""
+COEFFICIENTS = np.array(COEFFICIENT)
 DIFFERENCE_ORDER = len(COEFFICIENTS) - 1
-CENTER = DIFFERENCE_ORDER // 2
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ class Grouping:
     """Variables whose snap is their own, and joints whose snap is that of a rotation."""
 
     joints: tuple[SphericalJoint, ...]
+    variables: NDArray[np.int64]
+    """(joints, 3) of the joints."""
     plain: NDArray[np.int64]
     """Variables."""
     family: NDArray[np.int64]
@@ -55,10 +63,10 @@ def group_variables(model: Model, tree: Tree) -> Grouping:
     joints, family = [], np.arange(len(tree.free))
     for link in tree_links(model):
         columns = tuple(part.column for part in link.rotations)
-        variables = tuple(int(tree.variable[c]) if c >= 0 else -1 for c in columns)
+        moved = tuple(int(tree.variable[c]) if c >= 0 else -1 for c in columns)
         own = [c for c in columns if c >= 0 and c in tree.free]
-        if len(own) == len(set(variables)) == 3:
-            (a, b, c), (i, j, k) = columns, variables
+        if len(own) == len(set(moved)) == 3:
+            (a, b, c), (i, j, k) = columns, moved
             joints.append(SphericalJoint(link, (a, b, c), (i, j, k)))
         translations = [
             int(tree.variable[p.column]) for p in link.translations if p.column >= 0 and p.column in tree.free
@@ -66,95 +74,90 @@ def group_variables(model: Model, tree: Tree) -> Grouping:
         family[[v for v in translations if v >= 0]] = min(translations, default=0)
     rotational = {v for joint in joints for v in joint.variables}
     plain = np.array([v for v in range(len(tree.free)) if v not in rotational], np.int64)
-    return Grouping(tuple(joints), plain, family[plain])
+    variables = np.array([joint.variables for joint in joints], np.int64).reshape(-1, 3)
+    return Grouping(tuple(joints), variables, plain, family[plain])
 
 
-def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Array]]:
-    """Return the snap (frames - 4, variables) of coordinates q, and the Jacobian of that of each spherical joint.
+def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, Array]:
+    """Return the snap (frames - 4, variables) of coordinates q, and the Jacobian of that of spherical joints.
 
-    A joint's three entries are along the child's axes; its Jacobian (5, frames - 4, 3, 3) is by its variables in each
-    of the five frames.
+    A joint's three entries are along the child's axes; the Jacobian (joints, frames - 4, 5, 3, 3) is by the joint's
+    variables in each of the five frames.
     """
-    windows = len(q) - DIFFERENCE_ORDER
-    snap = np.zeros((windows, len(tree.free)))
-    values = q[:, tree.free[grouping.plain]]
-    for k, c in enumerate(COEFFICIENTS):
-        snap[:, grouping.plain] += c * values[k : k + windows]
-    jacobians = []
-    for joint in grouping.joints:
-        rotation, angular_velocity = joint_rotation(joint, q)
-        center = rotation[CENTER : CENTER + windows]
-        jacobian = np.zeros((DIFFERENCE_ORDER + 1, windows, 3, 3))
-        total = np.zeros((windows, 3))
-        for k, c in enumerate(COEFFICIENTS):
-            if k == CENTER:
-                continue
-            M = center.swapaxes(1, 2) @ rotation[k : k + windows]
-            total += 0.5 * c * _axial(M - M.swapaxes(1, 2))
-            trace = np.trace(M, axis1=1, axis2=2)[:, None, None] * np.eye(3)
-            jacobian[k] = 0.5 * c * (trace - M.swapaxes(1, 2)) @ angular_velocity[k : k + windows]
-            jacobian[CENTER] -= 0.5 * c * (trace - M) @ angular_velocity[CENTER : CENTER + windows]
-        snap[:, joint.variables] = total
-        jacobians.append(jacobian)
-    return snap, jacobians
+    windows, joints = len(q) - DIFFERENCE_ORDER, grouping.joints
+    snap = np.empty((windows, len(tree.free)))
+    rotation, angular_velocity = joint_rotations(joints, q)
+    jacobian, own = np.empty((len(joints), windows, len(COEFFICIENTS), 3, 3)), np.empty((len(joints), windows, 3))
+    apply_snap(jacobian[:0], grouping.variables[:0], np.ascontiguousarray(q[:, tree.free]), snap)
+    compute_rotational_snap(rotation, angular_velocity, own, jacobian)
+    snap[:, grouping.variables] = own.swapaxes(0, 1)
+    return snap, jacobian
 
 
-def snap_gradient(grouping: Grouping, jacobians: list[Array], force: Array) -> Array:
-    """Return the gradient (frames, variables) of sum weight snap^2 / 2, with force = weight snap."""
-    windows = len(force)
-    gradient = np.zeros((windows + DIFFERENCE_ORDER, force.shape[1]))
-    for k, c in enumerate(COEFFICIENTS):
-        gradient[k : k + windows, grouping.plain] += c * force[:, grouping.plain]
-    for joint, jacobian in zip(grouping.joints, jacobians, strict=True):
-        own = force[:, joint.variables][:, None]
-        for k in range(DIFFERENCE_ORDER + 1):
-            gradient[k : k + windows, joint.variables] += (own @ jacobian[k])[:, 0]
+def snap_gradient(grouping: Grouping, jacobian: Array, force: Array) -> Array:
+    """Return the gradient (frames, variables) of sum weight snap^2 / 2, with force = weight snap; overwrites it."""
+    gradient = np.zeros((len(force) + DIFFERENCE_ORDER, force.shape[1]))
+    add_snap_force(jacobian, grouping.variables, force, gradient)
     return gradient
 
 
-def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, hessian: BandedMatrix) -> None:
-    """Add the Gauss-Newton Hessian of sum weight snap^2 / 2 to a banded matrix of bandwidth 4 frames."""
-    frames, n = hessian.entry.shape[:2]
+def snap_hessian_product(grouping: Grouping, jacobian: Array, weight: Array, x: Array) -> Array:
+    """Return the Gauss-Newton Hessian of sum weight snap^2 / 2 times x (frames, variables)."""
+    snap = np.empty((len(x) - DIFFERENCE_ORDER, x.shape[1]))
+    apply_snap(jacobian, grouping.variables, x, snap)
+    snap *= weight
+    return snap_gradient(grouping, jacobian, snap)
+
+
+def mean_weight(grouping: Grouping, jacobian: Array, weight: Array) -> Array:
+    """Return the weight (variables, variables) of the fourth difference of the variables, as a mean over frames.
+
+    The rotations of neighboring frames differ little, so the Jacobian is that of the center frame times c_k / c_center.
+    """
+    result = np.diag(weight)
+    for variables, own in zip(grouping.variables, jacobian[:, :, CENTER] / COEFFICIENTS[CENTER], strict=True):
+        result[np.ix_(variables, variables)] = np.einsum("tik,i,til->kl", own, weight[variables], own) / len(own)
+    return result
+
+
+def square_of_differences(frames: int) -> Array:
+    """Return the entries (5, frames) of D^T D by lag, D the fourth difference."""
     windows = frames - DIFFERENCE_ORDER
     square = np.zeros((DIFFERENCE_ORDER + 1, frames))
     for early in range(DIFFERENCE_ORDER + 1):
         for late in range(early, DIFFERENCE_ORDER + 1):
             square[late - early, early : early + windows] += COEFFICIENTS[early] * COEFFICIENTS[late]
+    return square
+
+
+def add_snap(grouping: Grouping, jacobian: Array, weight: Array, hessian: BandedMatrix) -> None:
+    """Add the Gauss-Newton Hessian of sum weight snap^2 / 2 to a banded matrix of bandwidth 4 frames."""
+    frames, n = hessian.entry.shape[:2]
+    windows, square = frames - DIFFERENCE_ORDER, square_of_differences(frames)
     for later in range(DIFFERENCE_ORDER + 1):
         hessian.entry[:, grouping.plain, later * n] += square[later][:, None] * weight[grouping.plain]
-    for joint, jacobian in zip(grouping.joints, jacobians, strict=True):
-        own = weight[list(joint.variables)]
+    for variables, own in zip(grouping.variables, jacobian, strict=True):
         blocks = np.zeros((DIFFERENCE_ORDER + 1, frames, 3, 3))
         for early in range(DIFFERENCE_ORDER + 1):
-            weighted = jacobian[early] * own[:, None]
+            weighted = own[:, early] * weight[variables][:, None]
             for late in range(early, DIFFERENCE_ORDER + 1):
-                blocks[late - early, early : early + windows] += jacobian[late].swapaxes(1, 2) @ weighted
+                blocks[late - early, early : early + windows] += own[:, late].swapaxes(1, 2) @ weighted
         for later in range(DIFFERENCE_ORDER + 1):
-            for i, a in enumerate(joint.variables):
-                for j, b in enumerate(joint.variables):
+            for i, a in enumerate(variables):
+                for j, b in enumerate(variables):
                     hessian.add_entries(later, a, b, blocks[later, :, i, j])
 
 
-def joint_rotation(joint: SphericalJoint, q: Array) -> tuple[Array, Array]:
-    """Return rotations (frames, 3, 3) of a joint's child, and its angular velocities per variable, in child's axes."""
-    rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
-    angular_velocity = np.zeros((len(q), 3, 3))
-    for i, part in enumerate(joint.link.rotations):
-        value, slope, _ = part.values(q)
-        step = _rotation_about(part.axis, value)
-        angular_velocity = step.swapaxes(1, 2) @ angular_velocity
-        angular_velocity[:, :, i] = slope[:, None] * part.axis
-        rotation = rotation @ step
+def joint_rotations(joints: tuple[SphericalJoint, ...], q: Array) -> tuple[Array, Array]:
+    """Return rotations (joints, frames, 3, 3) of the joints' children, and their angular velocities per variable.
+
+    Angular velocities, by columns, are in the child's axes.
+    """
+    axis, (angle, slope) = np.empty((len(joints), 3, 3)), np.empty((2, len(joints), 3, len(q)))
+    for i, joint in enumerate(joints):
+        for k, part in enumerate(joint.link.rotations):
+            axis[i, k] = part.axis
+            angle[i, k], slope[i, k], _ = part.values(q)
+    rotation, angular_velocity = np.empty((2, len(joints), len(q), 3, 3))
+    rotate_joints(axis, angle, slope, rotation, angular_velocity)
     return rotation, angular_velocity
-
-
-def _rotation_about(axis: Array, angle: Array) -> Array:
-    """Return rotations (frames, 3, 3) by angles about a unit axis (Rodrigues)."""
-    x, y, z = axis
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)
-
-
-def _axial(M: Array) -> Array:
-    """Return the axial vectors (frames, 3) of skew-symmetric matrices."""
-    return np.stack([M[:, 2, 1], M[:, 0, 2], M[:, 1, 0]], axis=-1)

@@ -14,8 +14,7 @@ visible markers get the pose that smoothness gives them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +26,11 @@ from borelli.analysis.kinematics.framewise_ik import (
     solve_framewise,
     solve_poses,
 )
-from borelli.analysis.kinematics.snap_penalty import (
-    DIFFERENCE_ORDER,
-    Grouping,
-    add_snap,
-    find_snap,
-    group_variables,
-    snap_gradient,
-)
-from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives, make_ik_search
+from borelli.analysis.kinematics.smoothing_system import SmoothingProblem, System, differentiate
+from borelli.analysis.kinematics.snap_penalty import DIFFERENCE_ORDER, Grouping, find_snap, group_variables
+from borelli.analysis.tree_kernels.smoothing_kernels import trace_determined
 from borelli.errors import DivergedError
-from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
-from borelli.numerics.banded import BandedMatrix, NotPositiveDefiniteError
 from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -52,11 +43,9 @@ MAX_BRIDGE = 0.25
 MIN_FRAMES = 2 * DIFFERENCE_ORDER + 1
 MIN_NOISE = 1e-7
 """[m] Markers that the model matches this closely have no noise to remove."""
-STIFFNESS_FACTOR = 1.1
-"""Variation of the marker stiffness that gives the degrees of freedom used; these grow with its eighth root."""
-MAX_SCALE_FRAMES, SCALE_WINDOWS = 160, 2
-"""Frames from which the scale is chosen, and windows they are taken from if there are more frames."""
-WINDOW, OVERLAP = 1000, 200
+SCALE_FRAMES, SCALE_WINDOWS = 80, 2
+"""Frames of a window from which the scale is chosen, and number of windows if there are more frames."""
+WINDOW, OVERLAP = 2000, 200
 """Frames smoothed at once, and how many of them the next window has too."""
 ROUNDING = 1e-11
 """Fraction by which sums over all frames may differ by rounding alone."""
@@ -64,38 +53,38 @@ STEP_TOLERANCE = 1e-7
 """[rad or m] A step no longer than this ends the minimization: its error is of second order."""
 EXACT_BELOW = 0.05
 """[rad or m] Steps shorter than this are followed by Newton steps with the exact Hessian."""
-ENERGY_TOLERANCE, COARSE_TOLERANCE = 1e-5, 1.0
-"""Decrease of the energy, in units of one marker's noise, that ends the minimization too; while limits are soft."""
+ENERGY_TOLERANCE, COARSE_TOLERANCE = 1e-10, 1.0
+"""Energy left to gain, in units of one marker's noise, that ends the minimization; and before active limits are known.
+The square root of twice this is the distance from the minimum in standard deviations, in any direction."""
+STEP_REDUCTION = 1e-4
+"""Fraction of the energy that a Newton step gains which it may miss: the next one gains it."""
 MAX_ITERATIONS = 20
 SCALES = (-6.0, 8.0)
 """Range of the scale, as powers of ten."""
-FIRST_STEP, SCALE_TOLERANCE = 2.0, 0.2
-"""Steps that bracket the best scale, and the change that ends its refinement by parabolas, as powers of ten."""
+FIRST_STEP, SCALE_TOLERANCE, SCALE_UNIT = 2.0, 0.2, 0.05
+"""Steps that bracket the best scale, the change that ends its refinement by parabolas, and the unit it is rounded to,
+as powers of ten: cross-validation determines it no better, and rounding errors must not decide."""
 MAX_REFINEMENTS = 6
-LIMIT_STIFFNESSES = (1.0, 10.0, 100.0, 1000.0)
-"""Of joint limits, one after the other, in units of the markers' stiffness."""
+MIN_SCORE_GAIN = 1e-3
+"""Decrease of the logarithmic score that justifies a larger scale. In less than a second of motion the score is the
+same for all large scales, and the minimum is ever harder to find."""
+LIMIT_STAGES = ((10.0, COARSE_TOLERANCE), (100.0, COARSE_TOLERANCE), (1e4, 1e-4))
+"""Stiffness of joint limits, one after the other, in units of the markers'; and the energy left to gain that ends each
+stage: clipping the last one's motion to the limits costs a thousand times as much."""
 MIN_STIFFNESS_FRACTION = 0.01
 """Least fraction of the pose springs' stiffness: below, rounding would decide what they alone determine."""
 MIN_SNAP_FRACTION = 1e-3
 """Variables with less snap than this fraction of the median are treated as if they had as much."""
+STILL_FRACTION = 1e-9
+"""Variables with less snap than this fraction of the median do not move: no marker acts on them, and they stay so with
+the median's weight, too. With the weight of their snap, the springs to their rest pose would be lost in rounding."""
 
 
-@dataclass(frozen=True)
-class SmoothingProblem:
-    """Window of frames to smooth."""
-
-    problem: IkProblem
-    grouping: Grouping
-    noise: float
-    """Twice the energy [J] that noise leaves in a marker spring along one axis: stiffness times variance."""
-    weight: Array
-    """(variables,) of the snap."""
-
-
-def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+def smooth_poses(problem: IkProblem, q: Array, filtered: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
     """Smooth framewise poses q (frames, coordinates), NaN where too few markers are visible.
 
-    Returns coordinates, NaN before the first and after the last frame with a pose; and notes.
+    `filtered` are the poses of low-pass filtered markers. Returns coordinates, NaN before the first and after the last
+    frame with a pose; and notes.
     """
     posed = _has_pose(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
@@ -108,7 +97,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     noise = _noise(whole, q[span])
     if noise <= _mean_stiffness(whole) * MIN_NOISE**2 and posed[span].all():
         return q, (*notes, Note("Not smoothed: the markers have no noise.", "inferred", code="not_smoothed"))
-    start, more = _filtered_poses(whole, q[span], recording.rate)
+    start, more = _filtered_poses(whole, q[span], filtered[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
     weight = noise / _mean_square_snap(grouping, whole, start)
     task = SmoothingProblem(_soften(whole, noise), grouping, noise, weight)
@@ -117,9 +106,11 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     result = np.full_like(q, np.nan)
     smooth = minimize_in_windows(task, scale, start, COARSE_TOLERANCE)
     if task.problem.is_outside(smooth).any():
-        task, smooth = _stiffen_limits(task, scale, smooth)
+        smooth = _minimize_within_limits(task, scale, smooth)
+    else:
+        smooth = minimize_in_windows(task, scale, smooth)
     free, springs = problem.tree.free, problem.rest_springs
-    result[span] = minimize_in_windows(task, scale, smooth)
+    result[span] = smooth
     result[span, free] = np.clip(result[span, free], springs.lower, springs.upper)
     sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
     text = f"Smoothing: marker noise {sd:.2g} mm along each axis; penalty scale {scale:.3g} by cross-validation."
@@ -135,13 +126,12 @@ def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tup
     target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
     if recording.rate > 2.0 * CUTOFF:
         target = lowpass(target, recording.rate, CUTOFF)
-    filtered = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
-    q, notes = solve_framewise(filtered)
-    frames = np.flatnonzero(_has_pose(q))
+    near, notes = solve_framewise(replace(problem, target=np.ascontiguousarray(np.nan_to_num(target))))
+    frames, q = np.flatnonzero(_has_pose(near)), near.copy()
     poses = np.ascontiguousarray(q[frames])
     solve_poses(problem, frames, poses, chained=False)
     q[frames] = poses
-    result, more = smooth_poses(problem, q, recording)
+    result, more = smooth_poses(problem, q, near, recording)
     return result, notes + more
 
 
@@ -155,10 +145,9 @@ def _mean_stiffness(problem: IkProblem) -> float:
 
 def _scale_windows(frames: int) -> list[slice]:
     """Return the windows from which the scale is chosen: all frames, or some spread evenly."""
-    if frames <= MAX_SCALE_FRAMES:
+    if frames <= SCALE_FRAMES:
         return [slice(0, frames)]
-    length = MAX_SCALE_FRAMES // SCALE_WINDOWS
-    return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SCALE_WINDOWS)]
+    return [slice(int(at), int(at) + SCALE_FRAMES) for at in np.linspace(0, frames - SCALE_FRAMES, SCALE_WINDOWS)]
 
 
 def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
@@ -175,13 +164,13 @@ def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[No
 def _noise(problem: IkProblem, q: Array) -> float:
     """Return twice the mean energy [J] of a marker spring along one axis if the model were exact."""
     posed = _has_pose(q)
-    part = problem.select(posed)
+    part, tree = problem.select(posed), problem.tree
     energy, _, stiffness, _ = differentiate(part, q[posed])
-    diagonal = part.rest_springs.stiffness
     least = 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))
-    total = stiffness + np.diag(np.maximum(diagonal, least))
-    used = np.trace(np.linalg.solve(total, stiffness), axis1=1, axis2=2).sum()
-    return float(2.0 * energy.sum() / max(3.0 * np.count_nonzero(part.weight) - used, 1.0))
+    springs, n = np.maximum(part.rest_springs.stiffness, least), len(tree.free)
+    used = np.empty(len(stiffness))
+    trace_determined(tree.row_first, tree.row_column, stiffness, springs, np.zeros((n, n)), np.zeros((n, n)), used)
+    return float(2.0 * energy.sum() / max(3.0 * np.count_nonzero(part.weight) - used.sum(), 1.0))
 
 
 def _soften(problem: IkProblem, noise: float) -> IkProblem:
@@ -191,8 +180,8 @@ def _soften(problem: IkProblem, noise: float) -> IkProblem:
     return replace(problem, rest_springs=springs._replace(stiffness=springs.stiffness * factor))
 
 
-def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
-    """Return the poses of low-pass filtered markers; missing markers are taken from the model."""
+def _filtered_poses(problem: IkProblem, q: Array, near: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
+    """Return the poses of low-pass filtered markers, found near others; missing markers are taken from the model."""
     model = problem.model_markers(_interpolate(problem.model, q))
     visible = problem.weight > 0.0
     offset = np.where(visible[..., None], problem.target - model, np.nan)
@@ -212,7 +201,9 @@ def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, t
         notes = (Note(text, "inferred", code="smoothing_start"),)
     weight = np.broadcast_to(problem.weight.max(axis=0), visible.shape)
     filled = replace(problem, target=np.ascontiguousarray(target), weight=np.ascontiguousarray(weight))
-    return solve_framewise(filled)[0], notes
+    poses = np.ascontiguousarray(_interpolate(problem.model, near))
+    solve_poses(filled, np.arange(len(poses)), poses, chained=False)
+    return poses, notes
 
 
 def _interpolate(model: Model, q: Array) -> Array:
@@ -238,115 +229,41 @@ def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array
     rotational = np.array([problem.model.coordinates[c].rotational for c in problem.tree.free])
     for kind in (rotational, ~rotational):
         if kind.any():
-            square[kind] = np.maximum(square[kind], MIN_SNAP_FRACTION**2 * np.median(square[kind]))
+            usual = np.median(square[kind])
+            square[kind & (square < STILL_FRACTION**2 * usual)] = usual
+            square[kind] = np.maximum(square[kind], MIN_SNAP_FRACTION**2 * usual)
     return np.maximum(square, np.finfo(float).tiny ** 0.5)
-
-
-def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Array]:
-    """Return energy (frames,), gradient (frames, n), Gauss-Newton Hessian and the rest of it, of markers alone."""
-    n = len(problem.tree.free)
-    energy, gradient = np.empty(len(q)), np.empty((len(q), n))
-    gauss_newton, rest = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    search = SharedTuple(make_ik_search(problem.tree, problem.points))
-    compute_frame_derivatives(
-        search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss_newton, rest
-    )
-    return energy, gradient, gauss_newton, rest
-
-
-def rest_energy(problem: IkProblem, q: Array) -> tuple[float, Array, Array]:
-    """Return energy [J], gradient and second derivatives (frames, n) of pose springs and joint limits."""
-    x, springs = q[:, problem.tree.free], problem.rest_springs
-    off = x - problem.rest
-    limit = springs.limit_stiffness
-    beyond = np.maximum(x - springs.upper, 0.0) + np.minimum(x - springs.lower, 0.0)
-    energy = 0.5 * float((springs.stiffness * off**2).sum() + (limit * beyond**2).sum())
-    return energy, springs.stiffness * off + limit * beyond, springs.stiffness + limit * (beyond != 0.0)
-
-
-class System:
-    """Quadratic model of the energy about a motion, for any scale of the penalty."""
-
-    def __init__(self, task: SmoothingProblem, q: Array) -> None:
-        problem = task.problem
-        self.task, self.q = task, q
-        energy, self.marker_gradient, self.stiffness, self._hessian_rest = differentiate(problem, q)
-        self.marker_energy = float(energy.sum())
-        self.rest_energy, self.rest_gradient, self.rest_stiffness = rest_energy(problem, q)
-        self._snap, self._jacobians = find_snap(task.grouping, problem.tree, q)
-        self.snap_energy = 0.5 * float((task.weight * self._snap**2).sum())
-        self.snap_gradient = snap_gradient(task.grouping, self._jacobians, task.weight * self._snap)
-
-    def energy(self, scale: float) -> float:
-        """Return the energy [J]."""
-        return self.marker_energy + self.rest_energy + scale * self.snap_energy
-
-    def gradient(self, scale: float) -> Array:
-        """Return the gradient (frames, n) of the energy."""
-        return self.marker_gradient + self.rest_gradient + scale * self.snap_gradient
-
-    @cached_property
-    def _snap_hessian(self) -> BandedMatrix:
-        hessian = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
-        add_snap(self.task.grouping, self._jacobians, self.task.weight, hessian)
-        return hessian
-
-    def hessian(self, scale: float, factor: float = 1.0, exact: bool = False) -> BandedMatrix:
-        """Return the Hessian, exact or of Gauss-Newton, with the markers' part times a factor."""
-        hessian = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
-        np.multiply(self._snap_hessian.entry, scale, out=hessian.entry)
-        hessian.add_blocks(self.stiffness + self._hessian_rest if exact else self.stiffness, factor)
-        hessian.entry[:, :, 0] += self.rest_stiffness
-        return hessian
-
-    def fit(self, scale: float) -> tuple[float, float, float]:
-        """Return twice the marker energy after the next step, the degrees of freedom used, and the numbers measured.
-
-        The degrees of freedom used are tr(H^-1 G), G the markers' part of the Hessian H: the derivative of log det H by
-        the logarithm of a factor on that part.
-        """
-        cholesky = self.hessian(scale).factor()
-        step = -cholesky.solve(self.gradient(scale))
-        growth = self.hessian(scale, STIFFNESS_FACTOR).factor().log_determinant - cholesky.log_determinant
-        change = (self.stiffness @ step[..., None])[..., 0]
-        left = self.marker_energy + float((self.marker_gradient * step).sum() + 0.5 * (step * change).sum())
-        used = growth / float(np.log(STIFFNESS_FACTOR))
-        return 2.0 * left, used, 3.0 * np.count_nonzero(self.task.problem.weight)
 
 
 def choose_scale(systems: Sequence[System]) -> float:
     """Return the scale of the penalty that minimizes generalized cross-validation."""
     known: dict[float, float] = {}
+    correction = systems[0].correct_degrees_of_freedom()  # windows differ by a thousandth
 
     def score(power: float) -> float:
         if power not in known:
-            try:
-                left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
-            except NotPositiveDefiniteError:
-                if power <= 0.0:
-                    raise
-                known[power] = np.inf  # so stiff that the markers are lost in rounding: a second or less of motion
-            else:
-                known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
+            left, used, count = np.sum([system.fit(10.0**power, correction) for system in systems], axis=0)
+            known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
     low, best, high = -FIRST_STEP, 0.0, FIRST_STEP
-    while score(high) < score(best) and high < SCALES[1]:
+    while score(high) < score(best) - MIN_SCORE_GAIN and high < SCALES[1]:
         low, best, high = best, high, high + FIRST_STEP
     while score(low) < score(best) and low > SCALES[0]:
         low, best, high = low - FIRST_STEP, low, best
-    for end in (low, high):
-        if score(end) < score(best):
+    for end, gain in ((low, 0.0), (high, MIN_SCORE_GAIN)):
+        if score(end) < score(best) - gain:
             return float(10.0**end)
     for _ in range(MAX_REFINEMENTS):
         at = _vertex(low, best, high, score)
         if abs(at - best) < SCALE_TOLERANCE:
-            return float(10.0**at)
-        if score(at) < score(best):
+            best = at
+            break
+        if score(at) < score(best) - (MIN_SCORE_GAIN if at > best else 0.0):
             low, best, high = (best, at, high) if at > best else (low, at, best)
         else:
             low, high = (low, at) if at > best else (at, high)
-    return float(10.0**best)
+    return float(10.0 ** (SCALE_UNIT * round(best / SCALE_UNIT)))
 
 
 def _vertex(low: float, best: float, high: float, score: Callable[[float], float]) -> float:
@@ -360,19 +277,19 @@ def _vertex(low: float, best: float, high: float, score: Callable[[float], float
     return best - 0.5 * (left**2 * above - right**2 * below) / (left * above + right * below)
 
 
-def _stiffen_limits(task: SmoothingProblem, scale: float, start: Array) -> tuple[SmoothingProblem, Array]:
-    """Return the problem with joint limits that yield a thousandth of what markers do, and a motion near its minimum.
+def _minimize_within_limits(task: SmoothingProblem, scale: float, start: Array) -> Array:
+    """Return the motion of minimum energy with joint limits that yield a ten-thousandth of what markers do.
 
     The stiffness grows by steps: variables that come to a limit or leave it make the energy's slope jump. Fixing them
     at their limits instead makes kinks, which the penalty on snap resists; steps then become tiny.
     """
     springs = task.problem.rest_springs
     markers = np.einsum("tii->i", differentiate(task.problem, start)[2]) / len(start)
-    for factor in LIMIT_STIFFNESSES:
+    for factor, tolerance in LIMIT_STAGES:
         stiff = springs._replace(limit_stiffness=factor * np.maximum(markers, springs.limit_stiffness))
-        task = replace(task, problem=replace(task.problem, rest_springs=stiff))
-        start = minimize_in_windows(task, scale, start, COARSE_TOLERANCE)
-    return task, start
+        stage = replace(task, problem=replace(task.problem, rest_springs=stiff))
+        start = minimize_in_windows(stage, scale, start, tolerance)
+    return start
 
 
 def minimize_in_windows(
@@ -406,10 +323,12 @@ def minimize(task: SmoothingProblem, scale: float, start: Array, tolerance: floa
     Gauss-Newton while steps are long, Newton when they are short: far from the minimum the exact Hessian misleads where
     it is nearly singular.
     """
-    free = task.problem.tree.free
+    free, enough = task.problem.tree.free, tolerance * task.noise
     system, exact = System(task, start), False
     for _ in range(MAX_ITERATIONS):
-        step = _newton_step(system, scale, exact)
+        step, gain = system.newton_step(scale, exact, STEP_REDUCTION, 0.1 * enough)
+        if gain < enough:
+            break
         length = 1.0
         while True:
             trial = system.q.copy()
@@ -420,22 +339,12 @@ def minimize(task: SmoothingProblem, scale: float, start: Array, tolerance: floa
                     "Smoothed inverse kinematics diverged: the markers do not determine the motion. Check them with "
                     '`borelli doctor`, or use method="framewise".'
                 )
-            after = System(task, trial)
+            after = System(task, trial, system.modes)
             if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= STEP_TOLERANCE:
                 break
             length *= 0.5
         decrease, system = system.energy(scale) - after.energy(scale), after
         exact = length == 1.0 and moved < EXACT_BELOW
-        if moved <= STEP_TOLERANCE or decrease < tolerance * task.noise:
+        if moved <= STEP_TOLERANCE or decrease < enough:
             break
     return system.q
-
-
-def _newton_step(system: System, scale: float, exact: bool) -> Array:
-    gradient = system.gradient(scale)
-    try:
-        return -system.hessian(scale, exact=exact).factor().solve(gradient)
-    except NotPositiveDefiniteError:
-        if not exact:
-            raise
-        return -system.hessian(scale).factor().solve(gradient)

@@ -385,6 +385,8 @@ def _find_nearest(problem, f, scale, buffers):
                 buffers.y[k] *= buffers.softness[0] / smaller
             buffers.softness[:] = smaller
         before = gap
+    for k in range(len(buffers.y)):  # y = u / e, for the first e of the next frame
+        buffers.y[k] *= buffers.softness[k] / (NEAREST_SOFTNESS * mean)
     _swap(buffers.y, buffers.other_y)
     return largest, gap, steps
 
@@ -429,9 +431,10 @@ def _solve_frame(problem, f, last, rated, buffers):
     if fixed:
         _fix_saturated(problem, f, buffers)
     _copy(buffers.unattained, buffers.total)
-    buffers.y[:] = 0.0
-    buffers.center[:] = 0.0
-    largest, more = _attain(problem, f, True, MAX_ROUNDS, scale, buffers)
+    if last != NEAREST:  # y has followed the unattained torque
+        buffers.y[:] = 0.0
+    _copy(buffers.y, buffers.center)
+    largest, more = _attain(problem, f, last != NEAREST, MAX_ROUNDS, scale, buffers)
     if fixed:
         for k in range(len(buffers.y)):
             buffers.unattained[k] += buffers.total[k]

@@ -24,6 +24,7 @@ from borelli.model.model import Body, Joint, Model, Vector
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import vector
 from borelli.model.validate import validate
+from borelli.muscles.tune_fibers import tune_fibers
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
 
@@ -137,8 +138,11 @@ def scale_model(
         text = f"Bodies without a measurement keep their size: {list_names(unscaled)}."
         notes.append(Note(text, "stated", code="unscaled_bodies"))
     if model.muscles:
-        text = "Fiber and tendon lengths of muscles are those of the unscaled model."
-        notes.append(Note(text, "stated", code="unscaled_muscles"))
+        text = "Fiber and tendon lengths of muscles were scaled to keep the normalized lengths of the fibers."
+        notes.append(Note(text, "changed", code="tuned_muscles"))
+    if model.ligaments:
+        text = "Resting lengths of ligaments are those of the unscaled model."
+        notes.append(Note(text, "stated", code="unscaled_ligaments"))
     result = model
     for body, scale in applied.items():
         result = _scale_body(result, body, scale)
@@ -147,7 +151,8 @@ def scale_model(
     total = model.mass if mass is None else mass
     if result.mass > 0.0:
         result = scale_mass(result, total)
-    return ScaleResult(validate(with_default_frames(result), sound_masses=False), applied, tuple(notes))
+    result = tune_fibers(validate(with_default_frames(result), sound_masses=False), model)
+    return ScaleResult(result, applied, tuple(notes))
 
 
 def place_markers(

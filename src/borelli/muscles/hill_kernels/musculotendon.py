@@ -32,7 +32,7 @@ from borelli.muscles.hill_kernels.status import (
 
 MAX_ITERATIONS = 200
 """Newton needs about 6; bisection alone needs about 60."""
-RESIDUAL_GOAL = 1e-14
+RESIDUAL_GOAL = 1e-12
 """Residual [max isometric forces] at which the iteration ends."""
 RESIDUAL_TOLERANCE = 1e-10
 """Residual [max isometric forces] beyond which the status is not "converged"."""

@@ -13,7 +13,7 @@ theorem), and no derivative of tangent points is needed.
 
 from __future__ import annotations
 
-from math import atan2, hypot, pi, sqrt
+from math import atan2, pi, sqrt
 
 from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross
@@ -48,7 +48,7 @@ def cylinder_path(px, py, pz, qx, qy, qz, radius, side, out):
     slope = rise / flat if flat > 0.0 else 0.0
     out[0], out[1], out[2] = t1x, t1y, pz + slope * l1
     out[3], out[4], out[5] = t2x, t2y, qz - slope * l2
-    out[6] = radius * arc * hypot(1.0, slope)
+    out[6] = radius * arc * sqrt(1.0 + slope * slope)
 
 
 @inline

@@ -4,7 +4,7 @@ It is not a geodesic. Scaling each axis by its half length makes the ellipsoid a
 tangency is kept, so the tangent points are those of a circle. c is chosen by OpenSim's method: `midpoint` takes the
 surface point nearest to the middle of the chord, `axial` the one nearest, in the plane of two axes, to where the line
 crosses that plane, and `hybrid` blends the axial point into the mean direction of a fan of nearest points along the
-chord. The nearest point on an ellipsoid is found as in Eberly's method (Hart 1994, Graphics Gems IV, I.2).
+chord. The nearest point on an ellipsoid is found by Newton on the sixth-degree polynomial of Hart (1994).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PARALLEL_RAYS = 1e-4
 """One minus the cosine between the ends, seen from the center, below which no path wraps."""
 FAN_BELOW, AXIS_ABOVE = 0.7073, 0.9
 """Largest component of the segment's direction below which the fan, and above which the axial point, is used alone."""
-FAN_SAMPLES = 300
+FAN_SAMPLES, BRANCH_SAMPLES = 300, 16
+"""Points of OpenSim's fan along the chord; enough of them where it only selects the branch of a geodesic."""
 CHORD_END = 0.3
 """Fraction of the chord, at its ends, over which the axial point fades out."""
 NEAREST_TOLERANCE = 1e-9
@@ -126,10 +127,10 @@ def _nearest(a, b, c, u, v, w, plane, old_x, old_y, old_z):
 
 
 @kernel_function
-def surface_point(px, py, pz, qx, qy, qz, high, low, sizes, method, axis, allowed):
+def surface_point(px, py, pz, qx, qy, qz, high, low, sizes, method, axis, allowed, samples):
     """Return the point c, in units of the mean half axis, on which OpenSim bases the section.
 
-    `high` and `low` are the fractions from `ellipsoid_rule`.
+    `high` and `low` are the fractions from `ellipsoid_rule`, `samples` is the number of blades of the fan.
     """
     scale = 3.0 / (sizes[0] + sizes[1] + sizes[2])
     a, b, c = scale * sizes[0], scale * sizes[1], scale * sizes[2]
@@ -162,7 +163,7 @@ def surface_point(px, py, pz, qx, qy, qz, high, low, sizes, method, axis, allowe
             sx, sy, sz = r1x + t * vx, r1y + t * vy, r1z + t * vz
             cx, cy, cz = _nearest(a, b, c, sx, sy, sz, main, sx, sy, sz)
         if method == HYBRID and mu < AXIS_ABOVE:
-            fx, fy, fz = _fan_direction(a, b, c, r1x, r1y, r1z, vx, vy, vz)
+            fx, fy, fz = _fan_direction(a, b, c, r1x, r1y, r1z, vx, vy, vz, samples)
             fx, fy, fz = _nearest(a, b, c, hx + fx, hy + fy, hz + fz, -1, hx, hy, hz)
             fan_weight = 1.0
             if mu <= FAN_BELOW:
@@ -188,12 +189,12 @@ def surface_point(px, py, pz, qx, qy, qz, high, low, sizes, method, axis, allowe
 
 
 @kernel_function
-def _fan_direction(a, b, c, rx, ry, rz, vx, vy, vz):
+def _fan_direction(a, b, c, rx, ry, rz, vx, vy, vz, samples):
     """Return the mean direction from points of the chord to their nearest points on the surface."""
     x, y, z = 0.0, 0.0, 0.0
     nx, ny, nz = rx, ry, rz
-    for i in range(1, FAN_SAMPLES - 1):
-        t = i / FAN_SAMPLES
+    for i in range(1, samples - 1):
+        t = i / samples
         sx, sy, sz = rx + t * vx, ry + t * vy, rz + t * vz
         nx, ny, nz = _nearest(a, b, c, sx, sy, sz, -1, nx, ny, nz)
         ux, uy, uz = nx - sx, ny - sy, nz - sz

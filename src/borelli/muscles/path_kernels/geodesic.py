@@ -7,7 +7,7 @@ K = (t.A t)(b.A b) - (t.A b)^2 is the Gaussian curvature, with a = 1, a' = 0 and
 (do Carmo 1976, section 5.5).
 
 The path p, x, geodesic of length l, x_e, q is stationary where both straight parts are tangent to it (Scholz et al.
-2015): with d = x - p and e = q - x_e,
+2016): with d = x - p and e = q - x_e,
 
     F = (d.n, d.b, e.n_e, e.b_e) = 0
 
@@ -27,14 +27,24 @@ from borelli.numerics.rotation_kernels import cross
 ELLIPSOID, TORUS = 2, 3
 """Kinds of surfaces; sizes are the half axes, and the radii of the tube and of its center circle."""
 STEP_ANGLE = 0.08
-"""Angle [rad] by which a geodesic curves in one step of Runge and Kutta: lengths are exact to 1e-10 m."""
+"""Angle [rad] by which a geodesic curves in one step: moment arms are then exact to 1e-7 m."""
+A21 = 1.0 / 5.0
+A31, A32 = 3.0 / 40.0, 9.0 / 40.0
+A41, A42, A43 = 44.0 / 45.0, -56.0 / 15.0, 32.0 / 9.0
+A51, A52, A53, A54 = 19372.0 / 6561.0, -25360.0 / 2187.0, 64448.0 / 6561.0, -212.0 / 729.0
+A61, A62, A63, A64, A65 = 9017.0 / 3168.0, -355.0 / 33.0, 46732.0 / 5247.0, 49.0 / 176.0, -5103.0 / 18656.0
+B1, B3, B4, B5, B6 = 35.0 / 384.0, 500.0 / 1113.0, 125.0 / 192.0, -2187.0 / 6784.0, 11.0 / 84.0
+"""Coefficients of Dormand and Prince (1980), RK5(4)7M: stages and fifth-order result."""
 MAX_STEPS = 2000
 MAX_ITERATIONS = 40
 MAX_HALVINGS = 12
-TOLERANCE = 1e-13
-"""Largest |F| [m] of a converged path, of which the length's error is the square."""
+TOLERANCE = 1e-11
+"""Largest |F| [m] of a converged path; the error of the length goes with its square."""
 STALLED = 1e-9
 """|F| [m] that is accepted where rounding ends the descent."""
+STRING_SWEEPS = 300
+STRING_CONTACT = 1e-6
+"""Largest distance, in radii, of a point of a string that touches the surface."""
 CONVERGED, FAILED = 0, 1
 
 
@@ -88,7 +98,10 @@ def _rates(kind, sizes, x, y, z, tx, ty, tz):
 
 @kernel_function
 def shoot(kind, sizes, start, end):
-    """Follow the geodesic of `start` (x, t, length); fill `end` (x, t, a, a', r, r')."""
+    """Follow the geodesic of `start` (x, t, length); fill `end` (x, t, a, a', r, r').
+
+    Steps of fifth order (Dormand and Prince 1980, RK5(4)7M).
+    """
     x, y, z, tx, ty, tz, length = start[0], start[1], start[2], start[3], start[4], start[5], start[6]
     a, da, r, dr, s = 1.0, 0.0, 0.0, 1.0, 0.0
     for _ in range(MAX_STEPS):
@@ -99,30 +112,66 @@ def shoot(kind, sizes, start, end):
         h = min(left, STEP_ANGLE / max(turn, 1e-9))
         if left < 2.0 * h:  # two equal last steps rather than a tiny one
             h = left if left <= h else 0.5 * left
-        g = 0.5 * h
-        ax2, ay2, az2, K2, _ = _rates(
-            kind, sizes, x + g * tx, y + g * ty, z + g * tz, tx + g * ax1, ty + g * ay1, tz + g * az1
-        )
+        tx1, ty1, tz1 = tx, ty, tz
+        tx2 = tx + h * (A21 * ax1)
+        ty2 = ty + h * (A21 * ay1)
+        tz2 = tz + h * (A21 * az1)
+        ax2, ay2, az2, _, _ = _rates(
+            kind, sizes,
+            x + h * (A21 * tx1),
+            y + h * (A21 * ty1),
+            z + h * (A21 * tz1),
+            tx2, ty2, tz2,
+        )  # fmt: skip
+        tx3 = tx + h * (A31 * ax1 + A32 * ax2)
+        ty3 = ty + h * (A31 * ay1 + A32 * ay2)
+        tz3 = tz + h * (A31 * az1 + A32 * az2)
         ax3, ay3, az3, K3, _ = _rates(
-            kind, sizes, x + g * (tx + g * ax1), y + g * (ty + g * ay1), z + g * (tz + g * az1),
-            tx + g * ax2, ty + g * ay2, tz + g * az2,
+            kind, sizes,
+            x + h * (A31 * tx1 + A32 * tx2),
+            y + h * (A31 * ty1 + A32 * ty2),
+            z + h * (A31 * tz1 + A32 * tz2),
+            tx3, ty3, tz3,
         )  # fmt: skip
+        tx4 = tx + h * (A41 * ax1 + A42 * ax2 + A43 * ax3)
+        ty4 = ty + h * (A41 * ay1 + A42 * ay2 + A43 * ay3)
+        tz4 = tz + h * (A41 * az1 + A42 * az2 + A43 * az3)
         ax4, ay4, az4, K4, _ = _rates(
-            kind, sizes, x + h * (tx + g * ax2), y + h * (ty + g * ay2), z + h * (tz + g * az2),
-            tx + h * ax3, ty + h * ay3, tz + h * az3,
+            kind, sizes,
+            x + h * (A41 * tx1 + A42 * tx2 + A43 * tx3),
+            y + h * (A41 * ty1 + A42 * ty2 + A43 * ty3),
+            z + h * (A41 * tz1 + A42 * tz2 + A43 * tz3),
+            tx4, ty4, tz4,
         )  # fmt: skip
-        w = h * h / 6.0
-        x, y, z = (
-            x + h * tx + w * (ax1 + ax2 + ax3), y + h * ty + w * (ay1 + ay2 + ay3), z + h * tz + w * (az1 + az2 + az3),
+        tx5 = tx + h * (A51 * ax1 + A52 * ax2 + A53 * ax3 + A54 * ax4)
+        ty5 = ty + h * (A51 * ay1 + A52 * ay2 + A53 * ay3 + A54 * ay4)
+        tz5 = tz + h * (A51 * az1 + A52 * az2 + A53 * az3 + A54 * az4)
+        ax5, ay5, az5, _, _ = _rates(
+            kind, sizes,
+            x + h * (A51 * tx1 + A52 * tx2 + A53 * tx3 + A54 * tx4),
+            y + h * (A51 * ty1 + A52 * ty2 + A53 * ty3 + A54 * ty4),
+            z + h * (A51 * tz1 + A52 * tz2 + A53 * tz3 + A54 * tz4),
+            tx5, ty5, tz5,
         )  # fmt: skip
-        v = h / 6.0
-        tx, ty, tz = (
-            tx + v * (ax1 + 2.0 * (ax2 + ax3) + ax4),
-            ty + v * (ay1 + 2.0 * (ay2 + ay3) + ay4),
-            tz + v * (az1 + 2.0 * (az2 + az3) + az4),
-        )
-        a, da = _jacobi_step(h, a, da, K1, K2, K3, K4)
-        r, dr = _jacobi_step(h, r, dr, K1, K2, K3, K4)
+        tx6 = tx + h * (A61 * ax1 + A62 * ax2 + A63 * ax3 + A64 * ax4 + A65 * ax5)
+        ty6 = ty + h * (A61 * ay1 + A62 * ay2 + A63 * ay3 + A64 * ay4 + A65 * ay5)
+        tz6 = tz + h * (A61 * az1 + A62 * az2 + A63 * az3 + A64 * az4 + A65 * az5)
+        ax6, ay6, az6, K6, _ = _rates(
+            kind, sizes,
+            x + h * (A61 * tx1 + A62 * tx2 + A63 * tx3 + A64 * tx4 + A65 * tx5),
+            y + h * (A61 * ty1 + A62 * ty2 + A63 * ty3 + A64 * ty4 + A65 * ty5),
+            z + h * (A61 * tz1 + A62 * tz2 + A63 * tz3 + A64 * tz4 + A65 * tz5),
+            tx6, ty6, tz6,
+        )  # fmt: skip
+        x += h * (B1 * tx1 + B3 * tx3 + B4 * tx4 + B5 * tx5 + B6 * tx6)
+        y += h * (B1 * ty1 + B3 * ty3 + B4 * ty4 + B5 * ty5 + B6 * ty6)
+        z += h * (B1 * tz1 + B3 * tz3 + B4 * tz4 + B5 * tz5 + B6 * tz6)
+        tx += h * (B1 * ax1 + B3 * ax3 + B4 * ax4 + B5 * ax5 + B6 * ax6)
+        ty += h * (B1 * ay1 + B3 * ay3 + B4 * ay4 + B5 * ay5 + B6 * ay6)
+        tz += h * (B1 * az1 + B3 * az3 + B4 * az4 + B5 * az5 + B6 * az6)
+        middle = K3 + 0.4 * (K4 - K3)  # stages 3 and 4 are at 0.3 h and 0.8 h
+        a, da = _jacobi_step(h, a, da, K1, middle, K6)
+        r, dr = _jacobi_step(h, r, dr, K1, middle, K6)
         x, y, z, tx, ty, tz = _on_surface(kind, sizes, x, y, z, tx, ty, tz)
         s += h
     end[0], end[1], end[2], end[3], end[4], end[5] = x, y, z, tx, ty, tz
@@ -130,13 +179,13 @@ def shoot(kind, sizes, start, end):
 
 
 @inline
-def _jacobi_step(h, y, dy, K1, K2, K3, K4):
-    """Return the solution of y'' = -K y after one step of Runge and Kutta."""
+def _jacobi_step(h, y, dy, first, middle, last):
+    """Return the solution of y'' = -K y after one step of Runge and Kutta, from K at its start, middle and end."""
     g = 0.5 * h
-    k1 = -K1 * y
-    k2 = -K2 * (y + g * dy)
-    k3 = -K3 * (y + g * (dy + g * k1))
-    k4 = -K4 * (y + h * (dy + g * k2))
+    k1 = -first * y
+    k2 = -middle * (y + g * dy)
+    k3 = -middle * (y + g * (dy + g * k1))
+    k4 = -last * (y + h * (dy + g * k2))
     return y + h * dy + h * h / 6.0 * (k1 + k2 + k3), dy + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
 
 
@@ -276,6 +325,58 @@ def _move(kind, sizes, start, step, fraction, moved):
     )  # fmt: skip
     moved[0], moved[1], moved[2], moved[3], moved[4], moved[5] = x, y, z, tx, ty, tz
     moved[6] = start[6] + fraction * step[3]
+
+
+@kernel_function
+def tighten_string(kind, sizes, p, q, guess, string, start):
+    """Fill `start` (x, t, length) from a string p ... q that is pulled tight over the surface.
+
+    `string` (points, 3) begins as the straight line between the tangent points in `guess` (t1, t2); in each sweep every
+    point moves to the middle of its neighbors, and out of the surface. Returns False if the string leaves the surface.
+    """
+    last = len(string) - 1
+    for i in range(last + 1):
+        f = i / last
+        x, y, z = _project(
+            kind, sizes, guess[0] + f * (guess[3] - guess[0]), guess[1] + f * (guess[4] - guess[1]),
+            guess[2] + f * (guess[5] - guess[2]),
+        )  # fmt: skip
+        string[i, 0], string[i, 1], string[i, 2] = x, y, z
+    for _ in range(STRING_SWEEPS):
+        for i in range(last + 1):
+            a, b = p if i == 0 else string[i - 1], q if i == last else string[i + 1]
+            x, y, z = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2])
+            if _depth(kind, sizes, x, y, z) > 0.0:
+                x, y, z = _project(kind, sizes, x, y, z)
+            string[i, 0], string[i, 1], string[i, 2] = x, y, z
+    first, end = -1, -1
+    for i in range(last + 1):
+        if _depth(kind, sizes, string[i, 0], string[i, 1], string[i, 2]) > -STRING_CONTACT:
+            if first < 0:
+                first = i
+            end = i
+    if first < 0:
+        return False
+    length = 0.0
+    for i in range(first, end):
+        a, b = string[i], string[i + 1]
+        length += sqrt((b[0] - a[0]) ** 2 + (b[1] - a[1]) ** 2 + (b[2] - a[2]) ** 2)
+    a, b = p if first == 0 else string[first - 1], q if first == last else string[first + 1]
+    x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    size = sqrt(x * x + y * y + z * z)
+    for i in range(3):
+        start[i] = string[first, i]
+    start[3], start[4], start[5], start[6] = x / size, y / size, z / size, length
+    return True
+
+
+@inline
+def _depth(kind, sizes, x, y, z):
+    """Return how deep a point is inside the surface, as a fraction of its radius; negative outside."""
+    if kind == ELLIPSOID:
+        return 1.0 - sqrt((x / sizes[0]) ** 2 + (y / sizes[1]) ** 2 + (z / sizes[2]) ** 2)
+    rho = sqrt(x * x + y * y)
+    return 1.0 - sqrt((rho - sizes[1]) ** 2 + z * z) / sizes[0]
 
 
 @kernel

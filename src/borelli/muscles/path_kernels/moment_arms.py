@@ -77,10 +77,31 @@ def _add_motion(arrays_at, pose_at, q, point, f, arm):
 
 
 @kernel
+def add_body_wrenches(arrays_at, work_at, tension, wrench_inout):
+    """Add the wrenches (bodies, 6) of muscles with tensions (muscles,) [N]: moment about the world's origin, force."""
+    arrays, work = load_shared(arrays_at, work_at)
+    for m in range(len(tension)):
+        base = arrays.first_node[m]
+        for i in range(base, base + work.node_count[m]):
+            if work.node_body[i] < 0:
+                continue
+            x, out = work.node_position[i], wrench_inout[work.node_body[i]]
+            f, own = tension[m], work.node_force[i]
+            fx, fy, fz = f * own[0], f * own[1], f * own[2]
+            out[0] += x[1] * fz - x[2] * fy
+            out[1] += x[2] * fx - x[0] * fz
+            out[2] += x[0] * fy - x[1] * fx
+            out[3] += fx
+            out[4] += fy
+            out[5] += fz
+
+
+@kernel
 def compute_path_frames(arrays_at, tree_at, pose_at, work_at, geometry, q_inout, entry_arm, length, arm, state):
     """Fill length (frames, muscles), arm (frames, muscles, coordinates) and the wraps' state (frames, wraps).
 
-    `q_inout` (frames, coordinates): coupled coordinates are set; `entry_arm` (entries,) is work space.
+    `q_inout` (frames, coordinates): coupled coordinates are set; `entry_arm` (entries,) is work space; `arm` must be
+    zero, and stays so where a coordinate does not change a length.
     """
     arrays, pose, work = load_shared(arrays_at, pose_at, work_at)
     for t in range(len(q_inout)):
@@ -88,8 +109,6 @@ def compute_path_frames(arrays_at, tree_at, pose_at, work_at, geometry, q_inout,
         walk_paths(arrays_at, q_inout[t], pose.position, pose.rotation, geometry, work_at, length[t])
         compute_arms(arrays_at, pose_at, q_inout[t], work_at, entry_arm)
         for m in range(arm.shape[1]):
-            for c in range(arm.shape[2]):
-                arm[t, m, c] = 0.0
             for e in range(arrays.first_entry[m], arrays.first_entry[m + 1]):
                 arm[t, m, arrays.entry_coordinate[e]] = entry_arm[e]
         for w in range(state.shape[1]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import sqrt
 
 from borelli.kernels.jit import inline, kernel_function
-from borelli.muscles.path_kernels.circle import sphere_path, tangent_points
+from borelli.muscles.path_kernels.circle import sphere_path
 
 INSIDE, NONE, MAY_WRAP, MUST_WRAP = -1, 0, 1, 2
 """Results of a rule."""
@@ -41,6 +41,14 @@ def nearest_to_axis(px, py, pz, qx, qy, qz):
     return x, y, pz + s * dz, s, x * x + y * y
 
 
+@inline
+def _both_tangents(x, y, radius):
+    """Return the tangent points of a circle counterclockwise and clockwise of a point outside it."""
+    square, rr = x * x + y * y, radius * radius
+    a, b = rr / square, radius * sqrt(max(square - rr, 0.0)) / square
+    return a * x - b * y, a * y + b * x, a * x + b * y, a * y - b * x
+
+
 @kernel_function
 def cylinder_rule(px, py, pz, qx, qy, qz, radius, axis, allowed):
     """Return the rule's result, the side (1 or -1), and whether the path goes around the far side of the surface.
@@ -62,8 +70,8 @@ def cylinder_rule(px, py, pz, qx, qy, qz, radius, axis, allowed):
         elif p_sign == q_sign or sign_of(component(nx, ny, nz, axis)) == allowed:
             return NONE, 1, False
     # a: tangent point counterclockwise of its end, b: clockwise. Paths are a1 b2 (side 1) or b1 a2 (side -1)
-    a1x, a1y, b2x, b2y, _, _, _ = tangent_points(px, py, qx, qy, radius, 1.0)
-    b1x, b1y, a2x, a2y, _, _, _ = tangent_points(px, py, qx, qy, radius, -1.0)
+    a1x, a1y, b1x, b1y = _both_tangents(px, py, radius)
+    a2x, a2y, b2x, b2y = _both_tangents(qx, qy, radius)
     first_farther = a1x * b2x + a1y * b2y < b1x * a2x + b1y * a2y  # angle between a1 b2 above that between b1 a2
     a1, b1 = sign_of(component(a1x, a1y, pz, axis)) == allowed, sign_of(component(b1x, b1y, pz, axis)) == allowed
     a2, b2 = sign_of(component(a2x, a2y, qz, axis)) == allowed, sign_of(component(b2x, b2y, qz, axis)) == allowed

@@ -2,14 +2,14 @@
 
 Both reduce to a circle in a plane. A side point outside the surface selects the branch: the one whose tangent point
 farther from it is the nearer one (MuJoCo 4.0; versions 2 and 3 compare the mean of both tangent points). Without a
-side point it is the branch whose tangent points are nearer to each other. A branch that crosses itself is straight. A
-side point inside the surface makes the tendon pass *inside* it: one point of the circle, at which it is reflected
+side point it is the branch whose tangent points are nearer to each other. A branch that crosses itself is straight.
+A side point inside the surface makes the tendon pass *inside* it: one point of the circle, at which it is reflected
 (MuJoCo documentation, section Tendons).
 """
 
 from __future__ import annotations
 
-from math import acos, asin, cos, hypot, sin, sqrt
+from math import acos, asin, cos, hypot, pi, sin, sqrt
 
 from borelli.kernels.jit import inline, kernel_function
 from borelli.muscles.path_kernels.circle import cylinder_path, sphere_path, sphere_plane, tangent_points
@@ -18,8 +18,8 @@ from borelli.muscles.path_kernels.opensim_rules import MUST_WRAP, NONE
 TINY = 1e-15
 """MuJoCo's smallest divisor."""
 MAX_REFLECTION_ITERATIONS = 60
-MAX_START = 1.0 - 1e-7
-"""Largest sine at which the iteration for the point of reflection begins; its derivative is infinite at 1."""
+REFLECTION_TOLERANCE = 1e-15
+"""Step [rad] at which the iteration for the point of reflection ends."""
 
 
 @inline
@@ -69,8 +69,8 @@ def circle_side(px, py, qx, qy, radius, has_side, sx, sy):
 def reflection_point(px, py, qx, qy, radius):
     """Return whether a tendon passes inside a circle, and the point at which it is reflected.
 
-    The angle of incidence, with sine z, is the same for both ends: with A = r/|p|, B = r/|q| and G the angle between
-    p and q, asin(A z) + asin(B z) - 2 asin(z) + G = 0, by Newton from above.
+    The angle h between tendon and surface is the same for both ends: with A = r/|p|, B = r/|q| and G the angle between
+    p and q, asin(A cos h) + asin(B cos h) + 2 h + G = pi, by Newton within a bracket. The left side increases with h.
     """
     p, q = hypot(px, py), hypot(qx, qy)
     if p <= radius or q <= radius or radius < TINY:
@@ -88,23 +88,26 @@ def reflection_point(px, py, qx, qy, radius):
     x, y = scale * x, scale * y  # toward the midpoint: the limit where Newton does not apply
     if cosine > 1.0 - TINY:
         return True, x, y
-    A, B, G, z = radius / p, radius / q, acos(cosine), MAX_START
-    f = asin(A * z) + asin(B * z) - 2.0 * asin(z) + G
-    if f > 0.0:
-        return True, x, y
+    A, B, G = radius / p, radius / q, acos(cosine)
+    low, high, h = 0.0, 0.5 * pi, 0.0
     for _ in range(MAX_REFLECTION_ITERATIONS):
-        slope = A / sqrt(1.0 - A * A * z * z) + B / sqrt(1.0 - B * B * z * z) - 2.0 / sqrt(1.0 - z * z)
-        new = z - f / slope
-        if not new < z:
+        c = cos(h)
+        f = asin(A * c) + asin(B * c) - pi + 2.0 * h + G
+        if f > 0.0:
+            high = h
+        else:
+            low = h
+        slope = 2.0 - sin(h) * (A / sqrt(1.0 - A * A * c * c) + B / sqrt(1.0 - B * B * c * c))
+        new = h - f / slope if slope > 0.0 else 0.5 * (low + high)
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if abs(new - h) < REFLECTION_TOLERANCE:
             break
-        z = new
-        f = asin(A * z) + asin(B * z) - 2.0 * asin(z) + G
-        if f >= 0.0:
-            break
+        h = new
     if px * qy - py * qx > 0.0:
-        angle, ux, uy = asin(z) - asin(A * z), px / p, py / p
+        angle, ux, uy = 0.5 * pi - h - asin(A * cos(h)), px / p, py / p
     else:
-        angle, ux, uy = asin(z) - asin(B * z), qx / q, qy / q
+        angle, ux, uy = 0.5 * pi - h - asin(B * cos(h)), qx / q, qy / q
     return True, radius * (cos(angle) * ux - sin(angle) * uy), radius * (sin(angle) * ux + cos(angle) * uy)
 
 

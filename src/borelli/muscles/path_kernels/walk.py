@@ -12,12 +12,14 @@ from math import nan, sqrt
 from borelli.kernels.jit import inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.muscles.path_kernels.ellipsoid_section import TENDON
+from borelli.muscles.path_kernels.geodesic import ELLIPSOID
 from borelli.muscles.path_kernels.opensim_rules import INSIDE, MUST_WRAP, NONE
 from borelli.muscles.path_kernels.wrap_segment import (
     EXACT,
     NOT_CONVERGED,
     OPENSIM,
     follow_wrap,
+    refine_geodesic,
     wrap_segment,
     wrap_tendon,
 )
@@ -27,7 +29,9 @@ OPENSIM_PASSES = 8
 OPENSIM_TOLERANCE = 0.0005
 """Change of length [m] below which OpenSim ends its passes over several wraps."""
 MAX_PASSES = 200
-TOUCH_TOLERANCE = 1e-12
+MAX_RATIO = 0.95
+"""Largest ratio of the displacements of two passes that is extrapolated."""
+TOUCH_TOLERANCE = 1e-11
 """Largest displacement [m] of a tangent point in the last pass over several wraps."""
 
 
@@ -113,30 +117,34 @@ def _apply_wraps(arrays_at, m, q, position, rotation, geometry, work_at):
     for w in range(first, end):
         tendon = tendon and arrays.wrap_method[w] == TENDON
     single = end - first == 1
+    if tendon or single:
+        for w in range(first, end):
+            _apply_wrap(arrays_at, m, w, single, False, position, rotation, geometry, work_at)
+        return
     swapped, last_length, base = False, 1e300, arrays.first_node[m]
     for w in range(first, end):
         work.wrap_state[w], work.touch[w, 0] = NONE, nan
-    for k in range(1 if tendon or single else OPENSIM_PASSES):
+    for k in range(OPENSIM_PASSES):
         change = 0.0
         for i in range(first, end):
             # after the first pass OpenSim may swap the first two wraps
             w = i if not swapped or i > first + 1 else (first + 1 if i == first else first)
             before = work.wrap_state[w]
-            if not _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
+            if not _apply_wrap(arrays_at, m, w, False, k > 0, position, rotation, geometry, work_at):
                 return  # no point of the range is active
             change = max(change, _touch_change(work, base, work.node_count[m], w, geometry == OPENSIM))
             if (before > NONE) != (work.wrap_state[w] > NONE):
                 change = 1.0
-        if geometry == OPENSIM and not single:
+        if geometry == OPENSIM:
             length = _stale_length(work, base, work.node_count[m])
             if abs(length - last_length) < OPENSIM_TOLERANCE:
                 return
             last_length = length
         elif k > 0 and change < OPENSIM_TOLERANCE:
             break
-        if k == 0 and not single and work.wrap_state[first] == NONE and work.wrap_state[first + 1] == INSIDE:
+        if k == 0 and work.wrap_state[first] == NONE and work.wrap_state[first + 1] == INSIDE:
             swapped = True
-    if geometry == EXACT and not (tendon or single):
+    if geometry == EXACT:
         _converge(arrays_at, m, work_at)
 
 
@@ -144,12 +152,14 @@ def _apply_wraps(arrays_at, m, q, position, rotation, geometry, work_at):
 def _converge(arrays_at, m, work_at):
     """Move the tangent points of a muscle with several wraps until they rest: each surface keeps its segment and side.
 
-    Gauss-Seidel over the surfaces. Where only one of them touches the path, nothing moves.
+    Gauss-Seidel over the surfaces, with Aitken's extrapolation: displacements d of two passes give the ratio
+    d1.d2 / d1.d1 of a geometric series. Where only one surface touches the path, nothing moves.
     """
     arrays, work = load_shared(arrays_at, work_at)
     base = arrays.first_node[m]
+    since = 0  # passes since the last extrapolation
     for _ in range(MAX_PASSES):
-        change = 0.0
+        change, squares, products = 0.0, 0.0, 0.0
         for i in range(base + 1, base + work.node_count[m] - 2):
             w = work.node_wrap[i]
             if w < 0 or work.node_arc[i] < 0.0 or arrays.wrap_method[w] == TENDON:
@@ -163,9 +173,27 @@ def _converge(arrays_at, m, work_at):
             ):
                 work.wrap_state[w] = NOT_CONVERGED
                 return
+            before = work.touch[w]
+            for j in range(6):
+                work.ends[j // 3, j % 3] = work.node_position[i + j // 3, j % 3]
             change = max(change, _set_tangents(work, k, i, out))
+            for j in range(6):
+                new = work.node_position[i + j // 3, j % 3] - work.ends[j // 3, j % 3]
+                if since > 0:
+                    squares += before[j] * before[j]
+                    products += before[j] * new
+                before[j] = new
         if change < TOUCH_TOLERANCE:
             return
+        since += 1
+        if since > 1 and 0.0 < products < MAX_RATIO * squares:
+            gain = products / (squares - products)
+            for i in range(base, base + work.node_count[m] - 1):
+                w = work.node_wrap[i]
+                if w >= 0 and work.node_arc[i] >= 0.0 and arrays.wrap_method[w] != TENDON:
+                    for j in range(6):
+                        work.node_position[i + j // 3, j % 3] += gain * work.touch[w, j]
+            since = 0
     for i in range(base, base + work.node_count[m]):
         if work.node_wrap[i] >= 0:
             work.wrap_state[work.node_wrap[i]] = NOT_CONVERGED
@@ -186,11 +214,12 @@ def _set_tangents(work, k, at, best):
 
 
 @kernel_function
-def _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
+def _apply_wrap(arrays_at, m, w, single, again, position, rotation, geometry, work_at):
     """Insert the tangent points of one wrap; return False if no point of its range is active."""
     arrays, work = load_shared(arrays_at, work_at)
     base = arrays.first_node[m]
-    _remove(work, base, m, w)
+    if again:
+        _remove(work, base, m, w)
     k = arrays.wrap_object[w]
     work.wrap_state[w] = NONE
     if arrays.object_active[k] == 0:
@@ -205,28 +234,30 @@ def _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
         _put_world(body, s[0], s[1], s[2], position, rotation, out)
         _into_object(work, k, out, out)
     chosen, least = -1, 1e300
+    p, q, out, kind, sizes = work.ends[0], work.ends[1], work.result[0], arrays.object_kind[k], arrays.object_size[k]
+    _into_object(work, k, work.node_position[base + first], q)
     for i in range(base + first, base + last):
+        p[0], p[1], p[2] = q[0], q[1], q[2]
+        _into_object(work, k, work.node_position[i + 1], q)
         one, two = work.node_wrap[i], work.node_wrap[i + 1]
         if one >= 0 and two >= 0 and arrays.wrap_object[one] == arrays.wrap_object[two]:
             continue  # over a surface
         if work.node_branch[i] != work.node_branch[i + 1]:
             continue
-        p, q, out = work.ends[0], work.ends[1], work.result[0]
-        _into_object(work, k, work.node_position[i], p)
-        _into_object(work, k, work.node_position[i + 1], q)
-        kind, sizes = arrays.object_kind[k], arrays.object_size[k]
         if tendon:
             result = wrap_tendon(kind, sizes, body > -2, work.ends[2], p, q, out)
         else:
             result = wrap_segment(
                 kind, sizes, arrays.object_side[k, 0], arrays.object_side[k, 1], arrays.wrap_method[w], single,
-                geometry, p, q, out, work.warm[w], work.scratch,
+                geometry, p, q, out,
             )  # fmt: skip
         if result <= NONE:
             if chosen < 0:
                 work.wrap_state[w] = result
             continue
-        change = _distance(p, 0, out, 0) + out[6] + _distance(q, 0, out, 3) - _distance(p, 0, q, 0)
+        change = 0.0
+        if result < MUST_WRAP:
+            change = _distance(p, 0, out, 0) + out[6] + _distance(q, 0, out, 3) - _distance(p, 0, q, 0)
         if result >= MUST_WRAP or change < least:
             chosen, least = i, change
             work.wrap_state[w] = result
@@ -235,6 +266,13 @@ def _apply_wrap(arrays_at, m, w, single, position, rotation, geometry, work_at):
         if result >= MUST_WRAP:
             break
     if chosen >= 0:
+        if geometry == EXACT and not tendon and arrays.object_kind[k] >= ELLIPSOID:
+            _into_object(work, k, work.node_position[chosen], p)
+            _into_object(work, k, work.node_position[chosen + 1], q)
+            if not refine_geodesic(
+                arrays.object_kind[k], arrays.object_size[k], p, q, work.result[1], work.warm[w], work.scratch
+            ):
+                work.wrap_state[w] = NOT_CONVERGED
         _insert(arrays_at, work_at, base, m, w, chosen + 1)
     return True
 

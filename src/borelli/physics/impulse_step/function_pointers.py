@@ -51,7 +51,7 @@ def impulse_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
 @cache
 def pointers() -> NDArray[np.int64]:
     """Return the table of function pointers that a run of impulse steps needs: all but the soft step itself."""
-    ensure_compiled(control=True)
+    ensure_compiled("main", "control")
     sample = make_sample()
     soft, own = soft_step_functions(sample), impulse_step_functions(sample)
     register_pointers(soft)

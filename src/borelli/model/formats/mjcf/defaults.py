@@ -283,7 +283,9 @@ def general_actuator(tag: str, own: Mapping[str, str], base: Mapping[str, str]) 
             gain[i] = own.get(name, gain[i])
         merged |= {"gaintype": "muscle", "biastype": "muscle", "dyntype": "muscle", "gainprm": " ".join(gain)}
         dynamics = base.get("dynprm", "0.01 0.04") if was_muscle else "0.01 0.04"
-        merged["dynprm"] = own.get("timeconst", dynamics)
+        usual = dynamics.split(None, 3)[:3] + ["0.01", "0.04", "0"][len(dynamics.split(None, 3)[:3]) :]
+        stated = own.get("timeconst", "").split(None, 2)[:2]
+        merged["dynprm"] = " ".join([*stated, *usual[len(stated) : 2], own.get("tausmooth", usual[2])])
         merged.pop("range", None)
     return merged
 

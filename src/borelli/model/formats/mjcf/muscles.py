@@ -152,6 +152,8 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, result: Muscl
         force = gain[3]
     parameters = {"range0": gain[0], "range1": gain[1], "lengthrange0": lengths[0], "lengthrange1": lengths[1]}
     parameters |= dict(zip(MUSCLE_PARAMETERS, gain[2:9], strict=True))
+    if len(times) > 2 and times[2] > 0.0:
+        parameters["tausmooth"] = times[2]
     return Muscle(
         name,
         tuple(path.points),

@@ -223,6 +223,7 @@ def massless_bodies(model: Model) -> set[str]:
     outboard = Counter(joint.parent for joint in inboard.values())
     attached = {marker.body for marker in model.markers} | {wrap.body for wrap in model.wrap_objects}
     attached |= {point.body for muscle in model.muscles for point in muscle.path}
+    attached |= {point.body for ligament in model.ligaments for point in ligament.path}
     attached |= {end for joint in model.joints if joint.closes_loop for end in (joint.parent, joint.child)}
     return {
         body.name

@@ -66,6 +66,8 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
         parts.actuators.append(_actuator(muscle, tendon))
         if muscle.pennation_angle:
             parts.unwritten["pennation angles"] += 1
+    if model.ligaments:
+        parts.unwritten["ligaments"] = len(model.ligaments)
     return parts
 
 
@@ -140,6 +142,8 @@ def _actuator(muscle: Muscle, tendon: str) -> Element:
     stated_lengths = muscle.parameter("lengthrange0", 0.0), muscle.parameter("lengthrange1", 0.0)
     if abs(stated_lengths[1] - stated_lengths[0] - (lengths[1] - lengths[0])) <= 1e-12 * lengths[1]:
         lengths = stated_lengths  # negative tendon lengths of files are only in these parameters
+    width = muscle.parameter("tausmooth", 0.0)
+    smoothing = {"tausmooth": width} if width else {}
     return make_element(
         "muscle",
         name=muscle.name,
@@ -149,5 +153,5 @@ def _actuator(muscle: Muscle, tendon: str) -> Element:
         range=numbers(*fiber_range),
         lengthrange=numbers(*lengths),
         timeconst=numbers(muscle.activation_time, muscle.deactivation_time),
-        **{name: numbers(value) for name, value in stated.items()},
+        **{name: numbers(value) for name, value in (stated | smoothing).items()},
     )

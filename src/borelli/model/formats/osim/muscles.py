@@ -1,4 +1,4 @@
-"""Muscles of an .osim file: paths, wrap objects and parameters."""
+"""Muscles and ligaments of an .osim file: paths, wrap objects and parameters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.joints import JointReader
 from borelli.model.formats.osim.properties import Item
 from borelli.model.formats.parsing import LossNote, Namer
-from borelli.model.functions import constant
+from borelli.model.functions import Function, constant, simm_spline
 from borelli.model.model import (
     WRAP_METHODS,
     WRAP_SIDES,
     CoordinateRange,
     Frame,
+    Ligament,
     Muscle,
     PathPoint,
     PathWrap,
@@ -39,6 +40,13 @@ CLASS_DEFAULTS = {  # that differ from those of `FIELDS`
     "Thelen2003Muscle": {"activation_time": 0.015, "deactivation_time": 0.05},
     "DeGrooteFregly2016Muscle": {"activation_time": 0.015, "deactivation_time": 0.06, "default_activation": 0.5},
 }
+LIGAMENTS = ("Ligament", "Blankevoort1991Ligament")
+"""Classes of ligaments."""
+DEFAULT_FORCE_LENGTH = (
+    (-5.0, 0.998, 0.999, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.601, 1.602, 5.0),
+    (0.0, 0.0, 0.0, 0.0, 0.035, 0.12, 0.26, 0.55, 1.17, 2.0, 2.0, 2.0, 2.0),
+)
+"""Points of the spline of a Ligament that states none (OpenSim 4.6)."""
 IGNORED = ("GeometryPath", "path", "Appearance", "VisibleObject", "display", "groups", "components", "isDisabled")
 
 
@@ -51,7 +59,9 @@ class MuscleReader:
     notes: list[str]
     wrap_objects: dict[str, WrapObject] = field(default_factory=dict)
     muscles: list[Muscle] = field(default_factory=list)
+    ligaments: list[Ligament] = field(default_factory=list)
     _names: Namer = field(default_factory=Namer)
+    _ligament_names: Namer = field(default_factory=Namer)
     _wrap_names: Namer = field(default_factory=Namer)
     _unread: set[tuple[str, str]] = field(default_factory=set)
     """Class and name of properties that are not numbers."""
@@ -77,14 +87,9 @@ class MuscleReader:
 
     def add(self, item: Item) -> None:
         """Read one muscle; one that cannot be used is noted."""
-        name = self._names.unique(item.name or item.kind)
-        if name != item.name:
-            self.notes.append(f"{item.title} is renamed {name!r}: its name is empty or already used.")
-        path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
-        points = [] if path is None else [self._point(p, item) for p in path.listed("PathPointSet")]
-        if len(points) < 2:
-            why = f"its path has {len(points)} points, and two are required"
-            self.notes.append(LossNote(f"{item.title} is not read: {why}."))
+        name = self._unique(self._names, item)
+        path = self._path(item)
+        if path is None:
             return
         stated = {"pennation_angle": item.number("pennation_angle", 0.0)}  # older name of the property
         defaults = stated | CLASS_DEFAULTS.get(item.kind, {})
@@ -96,10 +101,55 @@ class MuscleReader:
             why = f"{key} is {values[key]:g}, which is out of range"
             self.notes.append(LossNote(f"{item.title} is not read: {why}."))
             return
-        wraps = tuple(w for p in path.listed("PathWrapSet") if (w := self._wrap(p, item, len(points)))) if path else ()
+        points, wraps = path
         parameters = self._parameters(item)
-        muscle = Muscle(name, tuple(points), kind=item.kind, wraps=wraps, parameters=parameters, pulleys=(), **values)
+        muscle = Muscle(name, points, kind=item.kind, wraps=wraps, parameters=parameters, pulleys=(), **values)
         self.muscles.append(muscle)
+
+    def add_ligament(self, item: Item) -> None:
+        """Read one ligament; one that cannot be used is noted."""
+        item.element.was_read = True
+        name = self._unique(self._ligament_names, item)
+        path = self._path(item)
+        if path is None:
+            return
+        ordinary = item.kind == "Ligament"
+        length = item.number("resting_length" if ordinary else "slack_length", 0.0)
+        scale = item.number("pcsa_force" if ordinary else "linear_stiffness", 0.0 if ordinary else 1.0)
+        if not length > 0.0 or scale < 0.0:
+            why = f"its resting length is {length:g} m and its force scale {scale:g} N"
+            self.notes.append(LossNote(f"{item.title} is not read: {why}."))
+            return
+        function = self._force_length(item) if ordinary else _blankevoort(item.number("transition_strain", 0.06))
+        if not ordinary and item.number("damping_coefficient", 0.003) != 0.0:
+            self.notes.append(LossNote(f"{item.title}: The damping of the ligament is not read."))
+        if item.flag("isDisabled") or not item.flag("appliesForce", True):
+            self.notes.append(f"{item.title} is disabled in the file; its force scale is set to zero.")
+            scale = 0.0
+        self.ligaments.append(Ligament(name, path[0], length, scale, function, path[1]))
+
+    def _force_length(self, item: Item) -> Function:
+        """Return the force over normalized length: in an element of its name, or directly (4.x)."""
+        holder = item.child("force_length_curve") or item
+        for child in holder.children():
+            child.element.was_read = True
+        return function_in(holder) or simm_spline(*DEFAULT_FORCE_LENGTH)
+
+    def _unique(self, names: Namer, item: Item) -> str:
+        name = names.unique(item.name or item.kind)
+        if name != item.name:
+            self.notes.append(f"{item.title} is renamed {name!r}: its name is empty or already used.")
+        return name
+
+    def _path(self, item: Item) -> tuple[tuple[PathPoint, ...], tuple[PathWrap, ...]] | None:
+        """Return points and wraps of a path; None, with a note, if it has fewer than two points."""
+        path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
+        points = () if path is None else tuple(self._point(p, item) for p in path.listed("PathPointSet"))
+        if path is None or len(points) < 2:
+            why = f"its path has {len(points)} points, and two are required"
+            self.notes.append(LossNote(f"{item.title} is not read: {why}."))
+            return None
+        return points, tuple(w for p in path.listed("PathWrapSet") if (w := self._wrap(p, item, len(points))))
 
     def _point(self, item: Item, muscle: Item) -> PathPoint:
         path = f"/forceset/{muscle.name}/geometrypath/{item.name}"
@@ -159,12 +209,21 @@ class MuscleReader:
             for leaf in child.children() if prefix else (child,):
                 value = _value(leaf.element)
                 child.element.was_read = True  # or noted below
+                if not leaf.element.text and not leaf.element.children:
+                    continue  # an optional property that is not set
                 if value is not None:
                     values_by_name[f"{prefix}{leaf.kind}"] = value
                 elif (item.kind, child.kind) not in self._unread:
                     self._unread.add((item.kind, child.kind))
                     self.notes.append(LossNote(f"{item.kind}: <{prefix}{leaf.kind}> is not numeric and was not read."))
         return tuple(values_by_name.items())
+
+
+def _blankevoort(transition: float) -> Function:
+    """Return the force over normalized length: quadratic up to a strain, then linear (Blankevoort et al. 1991)."""
+    bend = max(transition, 1e-9)
+    pieces = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.5 / bend), (0.5 * bend, 1.0, 0.0))
+    return Function((0.0, 1.0, 1.0 + bend, 2.0 + bend), pieces)
 
 
 def _wrap_size(item: Item) -> tuple[str, tuple[float, ...]] | None:

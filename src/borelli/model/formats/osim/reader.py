@@ -24,7 +24,7 @@ from borelli.model.formats.osim.frames import (
     transform_point,
 )
 from borelli.model.formats.osim.joints import JointReader, read_constraints
-from borelli.model.formats.osim.muscles import MuscleReader
+from borelli.model.formats.osim.muscles import LIGAMENTS, MuscleReader
 from borelli.model.formats.osim.properties import Item, load
 from borelli.model.formats.osim.spanning_tree import make_tree
 from borelli.model.formats.parsing import LossNote, Namer, unread_notes
@@ -69,8 +69,11 @@ def read_osim(path: str | Path) -> Model:
         muscles = MuscleReader(frames, joints, notes)
         muscles.read_wrap_objects()
         forces = file.listed("ForceSet", "components")
-        for item in filter(_is_muscle, forces):
-            muscles.add(item)
+        for item in forces:
+            if _is_muscle(item):
+                muscles.add(item)
+            elif item.kind in LIGAMENTS:
+                muscles.add_ligament(item)
         markers = tuple(_markers(file, frames, notes))
         notes.extend(_left_out(file))
         model = Model(
@@ -84,6 +87,7 @@ def read_osim(path: str | Path) -> Model:
             gravity=file.vector("gravity", GRAVITY),
             notes=tuple(notes),
             wrap_objects=tuple(muscles.wrap_objects.values()),
+            ligaments=tuple(muscles.ligaments),
         )
         return _at_defaults(with_default_frames(validate(model, sound_masses=False)))
     except FileFormatError:
@@ -199,4 +203,8 @@ def _at_defaults(model: Model) -> Model:
         translations = [np.array(m.axis) * amount for m, amount in zip(point.motion, amounts, strict=True)]
         return replace(point, position=vector(np.sum(translations, axis=0)))
 
-    return replace(model, muscles=tuple(replace(m, path=tuple(map(at_default, m.path))) for m in model.muscles))
+    return replace(
+        model,
+        muscles=tuple(replace(muscle, path=tuple(map(at_default, muscle.path))) for muscle in model.muscles),
+        ligaments=tuple(replace(ligament, path=tuple(map(at_default, ligament.path))) for ligament in model.ligaments),
+    )

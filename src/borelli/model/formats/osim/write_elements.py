@@ -23,6 +23,7 @@ from borelli.model.model import (
     Coupling,
     Frame,
     Joint,
+    Ligament,
     Model,
     Muscle,
     PathPoint,
@@ -271,21 +272,37 @@ def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
     if kind != muscle.kind:
         text = f"Muscles of class {muscle.kind or '(none)'} are written as {kind}, without their own parameters"
         notes.setdefault(text, []).append(muscle.name)
-    points = [
-        _point(point, f"{names.of('muscle', muscle.name)}-P{i + 1}", muscle, names, notes)
-        for i, point in enumerate(muscle.path)
-    ]
     if muscle.pulleys:
         notes.setdefault("Pulleys are not written: branches are in sequence", []).append(muscle.name)
-    wraps = [_wrap(wrap, i, muscle, names, notes) for i, wrap in enumerate(muscle.wraps)]
-    sets = objects("PathPointSet", points), objects("PathWrapSet", wraps)
     tags = (tag for tag in FIELDS if kind in COMPLETE_CLASSES or tag not in COMPLETE_ONLY)
     return make_element(
         kind,
-        make_element("GeometryPath", *sets, name="geometrypath"),
+        _geometry_path(muscle, names.of("muscle", muscle.name), names, notes),
         *properties(**{tag: getattr(muscle, FIELDS[tag][0]) for tag in tags}),
         *(_parameters(muscle) if kind == muscle.kind else ()),
         name=names.of("muscle", muscle.name),
+    )
+
+
+def ligament_element(ligament: Ligament, names: Names, notes: Notes) -> Element:
+    """Return the element of a ligament with its path and force-length function."""
+    function = function_element(ligament.force_length, f"Ligament {ligament.name!r}")
+    function.attributes["name"] = "force_length_curve"
+    name = names.of("ligament", ligament.name)
+    return make_element(
+        "Ligament",
+        _geometry_path(ligament, name, names, notes),
+        *properties(resting_length=ligament.resting_length, pcsa_force=ligament.force_scale),
+        function,
+        name=name,
+    )
+
+
+def _geometry_path(element: Muscle | Ligament, name: str, names: Names, notes: Notes) -> Element:
+    points = [_point(point, f"{name}-P{i + 1}", element, names, notes) for i, point in enumerate(element.path)]
+    wraps = [_wrap(wrap, i, element, names, notes) for i, wrap in enumerate(element.wraps)]
+    return make_element(
+        "GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"
     )
 
 
@@ -320,12 +337,12 @@ def _parameters(muscle: Muscle) -> list[Element]:
     return result
 
 
-def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: Notes) -> Element:
+def _point(point: PathPoint, default: str, muscle: Muscle | Ligament, names: Names, notes: Notes) -> Element:
     name = point.name or default
     frame = properties(socket_parent_frame=names.body_path(point.body))
     functions = _components(point.motion) if point.motion else None
     if functions is not None and point.only_within is None:
-        where = f"Muscle {muscle.name!r}: Point {name!r}"
+        where = f"{type(muscle).__name__} {muscle.name!r}: Point {name!r}"
         sockets, locations = {}, []
         for letter, (function, on) in zip("xyz", functions, strict=True):
             sockets[f"socket_{letter}_coordinate"] = names.coordinate_path(on)
@@ -371,7 +388,7 @@ def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]]
     return result
 
 
-def _wrap(wrap: PathWrap, number: int, muscle: Muscle, names: Names, notes: Notes) -> Element:
+def _wrap(wrap: PathWrap, number: int, muscle: Muscle | Ligament, names: Names, notes: Notes) -> Element:
     if wrap.side_point is not None:
         text = "Side points of wraps are not written"
         notes.setdefault(text, []).append(f"{muscle.name} on {wrap.wrap_object}")

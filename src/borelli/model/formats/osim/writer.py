@@ -17,6 +17,7 @@ from borelli.model.formats.osim.write_elements import (
     free_joint,
     joint_element,
     legal_names,
+    ligament_element,
     loop_element,
     muscle_element,
     objects,
@@ -56,6 +57,8 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
     connected = {joint.child for joint in model.joints if not joint.closes_loop}
     joints = [joint_element(joint, names) for joint in model.joints if not joint.closes_loop]
     joints += [free_joint(body, names) for body in model.bodies if body.name not in connected]
+    forces = [muscle_element(muscle, names, notes) for muscle in model.muscles]
+    forces += [ligament_element(ligament, names, notes) for ligament in model.ligaments]
     root = make_element(
         "Model",
         make_element("Ground", objects("WrapObjectSet", wraps.get(GROUND, ())), name=GROUND),
@@ -63,7 +66,7 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
         objects("BodySet", (_body(body, wraps.get(body.name, []), names) for body in model.bodies)),
         objects("JointSet", joints),
         objects("ConstraintSet", _constraints(model, names, notes)),
-        objects("ForceSet", (muscle_element(muscle, names, notes) for muscle in model.muscles)),
+        objects("ForceSet", forces),
         objects("MarkerSet", (_marker(marker, names) for marker in model.markers)),
         objects("ContactGeometrySet", _contact_geometry(model, names, notes)),
         name=ILLEGAL.sub("_", model.name),

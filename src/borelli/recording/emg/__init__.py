@@ -1,0 +1,1 @@
+"""Electromyography (EMG): channels of muscles, envelopes, onsets, and agreement with activations."""
