@@ -32,7 +32,7 @@ class MusclePaths:
     """Lengths and moment arms of muscles in every frame.
 
     `coordinate` has all coordinates of the model in their order. Moment arms are effective: where a coordinate drives
-    coupled ones, its arm contains theirs by the chain rule, and the arms of coupled and locked coordinates are zero.
+    coupled ones, its arm contains those by the chain rule, and the arms of coupled and locked coordinates are zero.
     """
 
     muscle: tuple[str, ...]

@@ -12,6 +12,7 @@ from borelli.analysis.muscle_forces import MAX_UNATTAINED, MuscleForces, unattai
 from borelli.export.clinical_names import clinical_name
 from borelli.export.gait_curves import SIDES, Curve, Gait
 from borelli.export.muscle_curves import activation_curves, body_weight, contact_curves, force_curves, known_frames
+from borelli.export.opensim_names import has_borelli_root
 from borelli.reports.gait_sections import CURSOR, cycle_plot, time_plot
 from borelli.reports.html_parts import folded, legend, number_cells, table
 from borelli.reports.svg import Line, line_plot
@@ -30,6 +31,15 @@ COSTS = {
     "metabolic": "of metabolic costs",
 }
 """Costs of load sharing in words, with the exponent p."""
+CONTACT_WORDS = (
+    "Force of the joint on its distal segment, with muscles pulling on their own points: the magnitude, in body "
+    "weights. Implants are those of patients at slow speed."
+)
+HUMAN_CONTACT = (
+    " Peaks of the generic human were 1.3 to 2.4 times these means in two recorded walks: compare sides and trials by "
+    "them, but do not use them as loads."
+)
+"""Peaks by side and joint of the walks of `docs/accuracy.md`, divided by `IMPLANT_PEAKS`."""
 METABOLIC_MODELS = {"umberger2010": "Umberger (2010)", "bhargava2004": "Bhargava et al. (2004)"}
 
 
@@ -45,10 +55,7 @@ def muscle_section(energy: Energy, gait: Gait) -> str:
     implants = {"published": "mean peak of walking, instrumented implants"} if any(peaks.values()) else {}
     activations = "".join(_plot(gait, curve, including=(0.0, 1.0)) for curve in activation_curves(muscles))
     forces = "".join(_plot(gait, one, including=(0.0,), references=peaks[one.name]) for one in contacts)
-    contact_words = (
-        "Force of the joint on its distal segment, with muscles pulling on their own points: the magnitude, in body "
-        "weights. Implants are those of older patients at slow speed, so a difference is not an error by itself."
-    )
+    contact_words = CONTACT_WORDS + (HUMAN_CONTACT if has_borelli_root(energy.torques.motion.model) else "")
     contact_part = (
         f'<h3>Joint contact forces</h3><p class="lead">{contact_words}</p>'
         + legend(right="right", left="left", **marks, **implants, cursor=CURSOR)
