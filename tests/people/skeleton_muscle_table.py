@@ -43,13 +43,15 @@ LEFT_OUT |= {f"FD{kind}{finger}": (2,) for kind in "SP" for finger in "LRMI"}  #
 PUT_IN = {  # index and point in their place
     "DELT1": (2, PathPoint("scapula_r", (0.0195622, -0.0065871, 0.0103977))),  # Seth et al. 2019
     "FCU": (1, PathPoint("pisiform_r", (0.0, 0.0, 0.0))),  # over which its tendon runs
+    # estimate, on the front of the radius: without it the path is more than half around the bone in pronation
+    "SUP": (2, PathPoint("radius_r", (0.0092, -0.0450, 0.0126))),
 }
 WRAPS = {  # muscle: wrap object, first and last point of the path between which it lies
     "DELT1": ("deltoid", 1, 2), "DELT2": ("deltoid", 0, 1), "DELT3": ("deltoid", 1, 2), "SUPSP": ("cuff", 0, 1),
     "INFSP": ("cuff", 0, 1), "TMIN": ("cuff", 0, 1), "TRIlong": ("elbow_back", 3, 4), "TRIlat": ("elbow_back", 3, 4),
     "TRImed": ("elbow_back", 3, 4), "BRA": ("elbow_front", 0, 1), "BRD": ("elbow_front", 0, 1),
-    "ECRL": ("elbow_front", 0, 1), "BIClong": ("radius", 7, 8), "BICshort": ("radius", 3, 4), "SUP": ("radius", 1, 2),
-    "SerratusAnterior_I": ("thorax", 0, 1), "SerratusAnterior_M": ("thorax", 0, 1),
+    "ECRL": ("elbow_front", 0, 1), "BIClong": ("radius", 7, 8), "BICshort": ("radius", 3, 4), "SUP": ("radius", 2, 3),
+    "SerratusAnterior_I": ("thorax_lower", 0, 1), "SerratusAnterior_M": ("thorax_upper", 0, 1),
 }  # fmt: skip
 AHEAD_OF_ELBOW = PathPoint("humerus_r", (0.05, -0.29, 0.0))
 SIDE_POINT = {  # point on whose side a muscle passes the surface [m]
@@ -61,6 +63,8 @@ DELFT_WRAPS = {"deltoid": "deltoid", "cuff": "inf_sup_sub", "radius": "bic_radiu
 """Wrap objects by their names in the table of the Delft model (Chadwick et al. 2014)."""
 FROM_DELFT = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 """Axes of the Delft model's arm in those of Holzbaur's: both have the points of the wrist muscles."""
+THORAX = {"thorax_upper": "T1_T4", "thorax_lower": "T5_T8"}
+"""Bodies with the ellipsoid of the source's thorax: each for the muscles that end on it."""
 GIRDLE = {  # muscle of the shoulder girdle: body of its point on the thorax
     "TrapeziusScapula_M": "T1_T4", "TrapeziusScapula_S": "C6_C7", "TrapeziusScapula_I": "T5_T8",
     "TrapeziusClavicle_S": "C2_C3", "SerratusAnterior_I": "T5_T8", "SerratusAnterior_M": "T1_T4",
@@ -125,7 +129,8 @@ def arm_wraps():
     ]
     for name, source in DELFT_WRAPS.items():
         wraps.append(replace(wrap_of("das3_arm_wraps.csv", source, FROM_DELFT), name=name))
-    wraps.append(replace(wrap_of("seth_shoulder_wraps.csv", "Thorax", np.eye(3)), name="thorax"))
+    thorax = wrap_of("seth_shoulder_wraps.csv", "Thorax", np.eye(3))
+    wraps += [replace(thorax, name=name) for name in THORAX]
     return tuple(wraps)
 
 
@@ -251,7 +256,7 @@ def arm_muscles(source, frames):
         segment, at = frames.point(PathPoint(wrap.body, wrap.frame.position))
         turn = TO_HUMAN @ Rotation.from_quat(wrap.frame.orientation, scalar_first=True).as_matrix()
         if segment == "chest":
-            segment = "chest_T5_T8"
+            segment = f"chest_{THORAX[wrap.name]}"
         else:
             turn = (frames.fore_rotation if segment == "radius" else frames.upper_rotation) @ turn
         quaternion = Rotation.from_matrix(turn).as_quat(scalar_first=True)

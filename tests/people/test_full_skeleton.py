@@ -245,6 +245,22 @@ def test_signs_of_angles_match_their_names(model, angle: str, body: str, point, 
 
 
 @pytest.mark.parametrize("side", ["r", "l"])
+def test_forearm_rotates_about_the_heads_of_radius_and_ulna(model, side: str) -> None:
+    """Holzbaur et al. 2005: the axis begins about 20 mm lateral of the elbow and ends behind the wrist, at the ulna."""
+    outward = LEFT if side == "l" else -LEFT
+    elbow, wrist = (np.array(model.body(f"{name}_{side}").frame.position) for name in ("ulna", "hand"))
+    head = np.array(model.body(f"radius_{side}").frame.position)
+    assert (head - elbow) @ outward == pytest.approx(0.020, abs=0.003)
+    axis = np.array(model.joint(f"radioulnar_{side}").axes[0])
+    ulnar = head + axis * (wrist - head)[2] / axis[2]
+    assert (ulnar - wrist) @ -FORWARD == pytest.approx(0.014, abs=0.002)
+    # points of the axis stay, the thumb's side goes around them
+    for point in (head, ulnar):
+        assert moved(model, f"elbow_pronation_{side}", f"radius_{side}", point - head) == pytest.approx(0.0, abs=1e-12)
+    assert moved(model, f"elbow_pronation_{side}", f"radius_{side}", wrist - head) @ -outward > 0.001
+
+
+@pytest.mark.parametrize("side", ["r", "l"])
 def test_signs_of_oblique_joints_match_their_names(model, side: str) -> None:
     inward = LEFT if side == "r" else -LEFT
     assert moved(model, f"ankle_flexion_{side}", f"toe_2_{side}", (0, 0, 0)) @ UP > 0.005

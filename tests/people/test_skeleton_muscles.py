@@ -209,7 +209,7 @@ def test_moment_arms_are_in_published_ranges(body, group):
 
 
 def test_triceps_has_the_arms_that_images_show(body):
-    """Sugisaki et al. 2010, J. Biomech. 43, 2844-2847, 18 subjects: 23.9 (SD 1.4) mm at 30, 17.4 (1.3) mm at 110 deg."""
+    """Sugisaki et al. 2010, J. Biomech. 43, 2844-2847, 18 subjects: 23.9 (SD 1.4) mm at 30 deg, 17.4 (1.3) at 110."""
     rows = coordinate_rows(body, [{"elbow_flexion": 30.0}, {"elbow_flexion": 110.0}])
     arm = -1e3 * arms(body, rows, ["TRIlong_r"], "elbow_flexion_r")[:, 0]
     assert arm == pytest.approx([23.9, 17.4], abs=2.0 * 1.3)

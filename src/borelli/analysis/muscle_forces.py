@@ -23,10 +23,10 @@ from borelli.errors import ModelError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
-from borelli.muscles.body_wrenches import body_wrenches
 from borelli.muscles.hill import MuscleArrays, RigidTendon, make_muscle_arrays, rigid_tendon_force, status_warnings
 from borelli.muscles.metabolics import metabolic_power
 from borelli.muscles.paths import MusclePaths, muscle_paths
+from borelli.muscles.wrenches import body_wrenches
 from borelli.numerics.vectors import Array
 from borelli.recording.emg.envelopes import emg_envelopes, has_emg
 from borelli.recording.emg.muscle_names import matching_muscles, read_muscle_names

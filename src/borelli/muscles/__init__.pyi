@@ -2,7 +2,6 @@ from borelli.muscles.activation import activation_rate as activation_rate
 from borelli.muscles.activation import simulate_activation as simulate_activation
 from borelli.muscles.actuation import ActuationReport as ActuationReport
 from borelli.muscles.actuation import actuation_report as actuation_report
-from borelli.muscles.body_wrenches import body_wrenches as body_wrenches
 from borelli.muscles.excitation_files import read_excitations as read_excitations
 from borelli.muscles.excitation_files import write_excitations as write_excitations
 from borelli.muscles.excitations import Excitations as Excitations
@@ -27,3 +26,4 @@ from borelli.muscles.paths import lines_of_action as lines_of_action
 from borelli.muscles.paths import muscle_paths as muscle_paths
 from borelli.muscles.paths import path_points as path_points
 from borelli.muscles.tune_fibers import tune_fibers as tune_fibers
+from borelli.muscles.wrenches import body_wrenches as body_wrenches

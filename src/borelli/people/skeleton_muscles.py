@@ -96,7 +96,7 @@ def _leg_rows(data: Table) -> Iterator[Table]:
 
 
 def _toe_path(path: list[list[object]], toe: str, tip: str) -> list[list[object]]:
-    """Return a path with its last point of the foot at the ball of one toe and those of the toes on it, up to its tip."""
+    """Return a path with its last point of the foot at the ball of one toe and those of the toes on that toe."""
     first = next(i for i, point in enumerate(path) if point[0] == "toes")
     result = [list(point) for point in path]
     result[first - 1][0] = f"ball_{toe}"
@@ -170,7 +170,7 @@ def _arm_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
 
 
 def _hand_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:
-    """Return the maps of metacarpals, from wrist to knuckle, and phalanges; the last has the scale of the one before."""
+    """Return the maps of metacarpals, from wrist to knuckle, and phalanges; the last is scaled as the one before."""
     mirror, center = mirror_of(side), stance.center
     source = {name: np.array(v) for name, v in data["vector"].items()}
     wrist = center[f"wrist_{side}"]

@@ -5,8 +5,8 @@ import pytest
 
 from borelli.analysis.dynamics.rnea import coordinate_forces, forward_kinematics, subtree_wrenches
 from borelli.errors import SettingsError
-from borelli.muscles.body_wrenches import body_wrenches
 from borelli.muscles.paths import muscle_paths
+from borelli.muscles.wrenches import body_wrenches
 from borelli.people.human import human
 
 
