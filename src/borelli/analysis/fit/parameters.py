@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.anatomical_ties import Tie, add_ties, find_ties
-from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot, mean_rotation
+from borelli.analysis.fit.segment_zeros import FlatFoot, mean_rotation
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
@@ -127,8 +127,7 @@ class FitParameters:
                 result[[i, j], [j, i]] -= k * mirror[axis]
         for foot in self.flat_feet:
             at = 3 * (joints + np.array(foot.markers)) + 2
-            count = len(at)
-            result[np.ix_(at, at)] += (MARKER_SD / HEIGHT_SD) ** 2 * (np.eye(count) - 1.0 / count)
+            result[np.ix_(at, at)] += MARKER_SD**2 * foot.precision()
         if self.pelvis:
             at = (3 * (joints + np.array(self.pelvis))[:, None] + np.arange(3)).ravel()
             slope = (MARKER_SD / PELVIS_ROTATION_SD) * mean_rotation(self.start[at].reshape(-1, 3))
