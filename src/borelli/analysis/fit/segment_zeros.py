@@ -38,35 +38,44 @@ HEEL_RISE = 0.010
 """[m] by which markers on the heel are higher above those of the forefoot than in the atlas: mean of flat feet in six
 recordings (subject01, Rajagopal 2016, Plug-in Gait, Qualisys, walking2, Gait.c3d: -6 to 28 mm); 15 mm in six others.
 """
-UNKNOWN_SD = 0.02
-"""[m] of the height of a marker whose landmark the atlas does not have."""
+UNKNOWN_SD = (0.02, 0.02, 0.02)
+"""[m] of a marker whose landmark the atlas does not have: that of soft tissue there."""
 SPINES = ("asis", "psis")
 MIN_PELVIS_WIDTH = 0.05
 """[m] Root of the summed squared distances of markers on the pelvis from a line; nearer to it they show no rotation."""
-MAX_CORRECTION = 0.04
-"""[m] A marker that is farther from its height in the marker set belongs to a foot that is not flat."""
+MAX_CORRECTION = 0.05
+"""[m] A marker that is farther from the height of its landmark is not where its label says."""
 
 
-class FlatFoot(NamedTuple):
-    """Markers of one foot, their heights [m] in the axes of its body, of which only differences count, and their sd."""
+class FootPrior(NamedTuple):
+    """Where the markers of one foot lie on it.
+
+    Attributes:
+        markers: Indices of the markers.
+        height: Their heights [m] in the axes of the foot, of which only differences are known.
+        height_sd: Standard deviations of the heights [m].
+        side_sd: Standard deviations of their positions to the side [m] about those of the marker set. The rotation of
+            a foot with two markers about the line between them, and so a part of flexion, has no other evidence.
+    """
 
     markers: tuple[int, ...]
     height: Array
-    sd: Array
+    height_sd: Array
+    side_sd: Array
 
-    def precision(self) -> Array:
+    def height_precision(self) -> Array:
         """Return the inverse covariance (markers, markers) [1/m^2] of the heights, whose mean is unknown.
 
         The mean that fits best is eliminated from 1/2 sum w_i (z_i - mean)^2, w = 1 / sd^2: W - w w^T / sum w.
         """
-        w = self.sd**-2
+        w = self.height_sd**-2
         return np.asarray(np.diag(w) - np.outer(w, w) / w.sum())
 
 
-def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Recording | None) -> tuple[FlatFoot, ...]:
-    """Return the feet of a person with the heights of their markers while the sole is flat.
+def find_feet(model: Model, recordings: Sequence[Recording], static: Recording | None) -> tuple[FootPrior, ...]:
+    """Return what is known of the markers of a person's feet: those of a foot with one marker are left out.
 
-    The static trial has precedence over motions, and these over the landmarks of the markers.
+    Heights in the static trial have precedence over those of a flat foot in a motion, and these over landmarks.
     """
     feet = {
         body: own
@@ -81,12 +90,12 @@ def find_flat_feet(model: Model, recordings: Sequence[Recording], static: Record
         measured = _flat_heights(_recorded(model, feet, recording), recording.rate) | measured
     result = []
     for body, own in feet.items():
-        stated, sd = _landmark_heights(model, own)
+        foot = _foot_of_landmarks(model, own)
         if body in measured:
-            height = measured[body] - measured[body].mean() + stated.mean()
-            if np.abs(height - stated).max() < MAX_CORRECTION:
-                stated, sd = height, np.full(len(own), HEIGHT_SD)
-        result.append(FlatFoot(own, stated, sd))
+            height = measured[body] - measured[body].mean() + foot.height.mean()
+            if np.abs(height - foot.height).max() < MAX_CORRECTION:
+                foot = foot._replace(height=height, height_sd=np.full(len(own), HEIGHT_SD))
+        result.append(foot)
     return tuple(result)
 
 
@@ -116,13 +125,13 @@ def mean_rotation(points: Array) -> Array:
     return np.asarray(np.linalg.solve(inertia, cross))
 
 
-def _landmark_heights(model: Model, markers: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the heights [m] of foot markers by their landmarks, and their standard deviation."""
-    height = np.array([model.markers[i].position[2] for i in markers])
+def _foot_of_landmarks(model: Model, markers: tuple[int, ...]) -> FootPrior:
+    """Return what the landmarks of its markers say about a foot."""
     readings = interpret_labels([marker.name for marker in model.markers]).readings
+    height = [model.markers[i].position[2] + HEEL_RISE * (readings[i].landmark == "heel") for i in markers]
     places = [find_in_atlas(one.landmark, one.side, one.kind) for one in (readings[i] for i in markers)]
-    height += [HEEL_RISE if readings[i].landmark == "heel" else 0.0 for i in markers]
-    return height, np.array([UNKNOWN_SD if place is None else place.sd[2] for place in places])
+    sd = np.array([UNKNOWN_SD if place is None else place.sd for place in places])
+    return FootPrior(markers, np.array(height), sd[:, 2], sd[:, 1])
 
 
 def _recorded(model: Model, feet: Mapping[str, tuple[int, ...]], recording: Recording) -> dict[str, Array]:
