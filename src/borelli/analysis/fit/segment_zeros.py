@@ -54,14 +54,14 @@ class FootPrior(NamedTuple):
         markers: Indices of the markers.
         height: Their heights [m] in the axes of the foot, of which only differences are known.
         height_sd: Standard deviations of the heights [m].
-        side_sd: Standard deviations of their positions to the side [m] about those of the marker set. The rotation of
-            a foot with two markers about the line between them, and so a part of flexion, has no other evidence.
+        side_sd: Standard deviation of their mean position to the side [m] about that of the marker set. The rotation
+            of a foot with two markers about the line between them, and so a part of flexion, has no other evidence.
     """
 
     markers: tuple[int, ...]
     height: Array
     height_sd: Array
-    side_sd: Array
+    side_sd: float
 
     def height_precision(self) -> Array:
         """Return the inverse covariance (markers, markers) [1/m^2] of the heights, whose mean is unknown.
@@ -131,7 +131,7 @@ def _foot_of_landmarks(model: Model, markers: tuple[int, ...]) -> FootPrior:
     height = [model.markers[i].position[2] + HEEL_RISE * (readings[i].landmark == "heel") for i in markers]
     places = [find_in_atlas(one.landmark, one.side, one.kind) for one in (readings[i] for i in markers)]
     sd = np.array([UNKNOWN_SD if place is None else place.sd for place in places])
-    return FootPrior(markers, np.array(height), sd[:, 2], sd[:, 1])
+    return FootPrior(markers, np.array(height), sd[:, 2], float(np.linalg.norm(sd[:, 1])) / len(markers))
 
 
 def _recorded(model: Model, feet: Mapping[str, tuple[int, ...]], recording: Recording) -> dict[str, Array]:
