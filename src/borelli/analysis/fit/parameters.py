@@ -127,7 +127,7 @@ class FitParameters:
                 result[[i, j], [j, i]] -= k * mirror[axis]
         for foot in self.feet:
             _, y, z = 3 * (joints + np.array(foot.markers)) + np.arange(3)[:, None]
-            result[np.ix_(y, y)] += (MARKER_SD / foot.side_sd / len(y)) ** 2
+            result[np.ix_(y, y)] += MARKER_SD**2 * foot.side_precision()
             result[np.ix_(z, z)] += MARKER_SD**2 * foot.height_precision()
         if self.pelvis:
             at = (3 * (joints + np.array(self.pelvis))[:, None] + np.arange(3)).ravel()

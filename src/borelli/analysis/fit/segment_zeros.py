@@ -38,8 +38,12 @@ HEEL_RISE = 0.010
 """[m] by which markers on the heel are higher above those of the forefoot than in the atlas: mean of flat feet in six
 recordings (subject01, Rajagopal 2016, Plug-in Gait, Qualisys, walking2, Gait.c3d: -6 to 28 mm); 15 mm in six others.
 """
-UNKNOWN_SD = (0.02, 0.02, 0.02)
-"""[m] of a marker whose landmark the atlas does not have: that of soft tissue there."""
+UNKNOWN_SD = 0.02
+"""[m] of the height of a marker whose landmark the atlas does not have: that of soft tissue there."""
+SIDE_SD, DIRECTION_SD = 0.010, 0.3
+"""[m] of a marker on the foot to the side, that of bone in the atlas, and [rad] of the foot about the shank's long axis:
+tibial torsion, which the model does not have.
+"""
 SPINES = ("asis", "psis")
 MIN_PELVIS_WIDTH = 0.05
 """[m] Root of the summed squared distances of markers on the pelvis from a line; nearer to it they show no rotation."""
@@ -54,14 +58,22 @@ class FootPrior(NamedTuple):
         markers: Indices of the markers.
         height: Their heights [m] in the axes of the foot, of which only differences are known.
         height_sd: Standard deviations of the heights [m].
-        side_sd: Standard deviation of their mean position to the side [m] about that of the marker set. The rotation
-            of a foot with two markers about the line between them, and so a part of flexion, has no other evidence.
+        forward: Their positions [m] before the ankle.
     """
 
     markers: tuple[int, ...]
     height: Array
     height_sd: Array
-    side_sd: float
+    forward: Array
+
+    def side_precision(self) -> Array:
+        """Return the inverse covariance (markers, markers) [1/m^2] of positions to the side about the marker set's.
+
+        A foot that points outward by an angle a moves them by a x: the covariance is s^2 1 + sd(a)^2 x x^T. Nothing
+        else shows the rotation of a foot with two markers about the line between them, and so a part of flexion.
+        """
+        covariance = SIDE_SD**2 * np.eye(len(self.forward)) + DIRECTION_SD**2 * np.outer(self.forward, self.forward)
+        return np.asarray(np.linalg.inv(covariance))
 
     def height_precision(self) -> Array:
         """Return the inverse covariance (markers, markers) [1/m^2] of the heights, whose mean is unknown.
@@ -128,10 +140,11 @@ def mean_rotation(points: Array) -> Array:
 def _foot_of_landmarks(model: Model, markers: tuple[int, ...]) -> FootPrior:
     """Return what the landmarks of its markers say about a foot."""
     readings = interpret_labels([marker.name for marker in model.markers]).readings
-    height = [model.markers[i].position[2] + HEEL_RISE * (readings[i].landmark == "heel") for i in markers]
+    rise = np.array([HEEL_RISE * (readings[i].landmark == "heel") for i in markers])
+    height = np.array([model.markers[i].position[2] for i in markers]) + rise - rise.mean()
     places = [find_in_atlas(one.landmark, one.side, one.kind) for one in (readings[i] for i in markers)]
-    sd = np.array([UNKNOWN_SD if place is None else place.sd for place in places])
-    return FootPrior(markers, np.array(height), sd[:, 2], float(np.linalg.norm(sd[:, 1])) / len(markers))
+    sd = np.array([UNKNOWN_SD if place is None else place.sd[2] for place in places])
+    return FootPrior(markers, height, sd, np.array([model.markers[i].position[0] for i in markers]))
 
 
 def _recorded(model: Model, feet: Mapping[str, tuple[int, ...]], recording: Recording) -> dict[str, Array]:
