@@ -88,7 +88,9 @@ def test_a_foot_in_the_air_or_on_its_toes_is_not_flat():
     """The right foot stands on its toes for most of the time; the left foot is held in the air."""
     lift, flat = strides(RATE, 0.25)
     toes = np.where(np.arange(len(lift)) < 100, SHOE + lift, SHOE + 0.06)
-    right, left = find_feet(person(), [feet_of(RHEE=toes, RMT5=0.3 * lift, LHEE=0 * lift + 0.3, LMT5=0 * lift + 0.2)], None)
+    right, left = find_feet(
+        person(), [feet_of(RHEE=toes, RMT5=0.3 * lift, LHEE=0 * lift + 0.3, LMT5=0 * lift + 0.2)], None
+    )
     assert flat.any() and heel_above_toe(right) == pytest.approx(SHOE, abs=2e-3)
     assert (left.height_sd > 2.0 * HEIGHT_SD).all()
     assert 0.0 < heel_above_toe(left) < SHOE  # that of its landmarks

@@ -27,8 +27,8 @@ FEET = ("foot_r", "foot_l")
 HEIGHT_SD = 0.003
 """[m] of a marker's height above the others of a flat foot: a sole is flat to about one degree."""
 MAX_SPEED, MIN_DURATION = 0.1, 0.05
-"""[m/s] Upward or downward speed of the markers of a flat foot, and for how long [s]. In swing, heel and toe are as slow
-together for 0.02 s at most.
+"""[m/s] Upward or downward speed of the markers of a flat foot, and for how long [s]. In swing, heel and toe are that
+slow together for 0.02 s at most.
 """
 LEVEL_TOLERANCE, MAX_STEP = 0.010, 0.05
 """[m] Height of a foot above its lowest position, and above the lowest of either foot: a foot on its heel or toes is
@@ -41,8 +41,8 @@ recordings (subject01, Rajagopal 2016, Plug-in Gait, Qualisys, walking2, Gait.c3
 UNKNOWN_SD = 0.02
 """[m] of the height of a marker whose landmark the atlas does not have: that of soft tissue there."""
 SIDE_SD, DIRECTION_SD = 0.010, 0.3
-"""[m] of a marker on the foot to the side, that of bone in the atlas, and [rad] of the foot about the shank's long axis:
-tibial torsion, which the model does not have.
+"""[m] of a marker on the foot to the side, that of bone in the atlas, and [rad] of the foot about the long axis of the
+shank, an estimate for tibial torsion, which the model does not have.
 """
 SPINES = ("asis", "psis")
 MIN_PELVIS_WIDTH = 0.05
