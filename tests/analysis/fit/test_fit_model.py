@@ -247,18 +247,19 @@ def zero_error(fit, name):
 
 
 def test_a_static_trial_determines_the_zero_of_the_ankle():
-    """The subject stands exactly neutral; two degrees of error are allowed for a standard deviation of 6."""
+    """The subject stands exactly neutral; two degrees of error are allowed for a standard deviation of 3."""
     model = subject()
     static = record(marker_positions(model, gait(model, standing=True)), [m.name for m in model.markers])
     with_static = fit_model(human(80.0, 1.8), walk(), static=static)
     names = ("ankle_flexion_r", "ankle_flexion_l")
     for name in names:
         without, with_it = (float(f.data["zero_sd"].sel(coordinate=name)) for f in (fitted(), with_static))
-        assert with_it < 0.11 < without  # 6 degrees are 0.105 rad
+        # heights of landmarks leave 5 to 6 degrees (0.105 rad), which the static trial halves
+        assert with_it < 0.055 and 1.5 * with_it < without < 0.105
         assert abs(np.degrees(zero_error(with_static, name))) < 2.0
         assert abs(zero_error(fitted(), name)) < 3.0 * without  # the reported uncertainty holds
     text = " ".join(note.text for note in fitted().notes)
-    assert "ankle_flexion" in text
+    assert "ankle_inversion" in text
     assert "lumbar_rotation" in text  # no marker between pelvis and chest
     assert not any(n.code == "uncertain_zeros" and "ankle_flexion" in n.text for n in with_static.notes)
 

@@ -25,7 +25,7 @@ from borelli.analysis.fit.frame_selection import (
 from borelli.analysis.fit.hip_regressions import HIP_REGRESSIONS
 from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
 from borelli.analysis.fit.parameters import FitParameters, make_parameters
-from borelli.analysis.fit.segment_zeros import find_flat_feet, pelvis_markers
+from borelli.analysis.fit.segment_zeros import find_feet, pelvis_markers
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
@@ -175,9 +175,9 @@ def fit_model(
     if parts:
         text = f"No markers are on {' and '.join(parts)}: assumed rigid with the rest of the body, in the rest pose."
         notes = (*notes, Note(text, "inferred", "put markers on all segments", code="unmarked_parts"))
-    flat_feet = find_flat_feet(marked, trials, static)
+    feet = find_feet(marked, trials, static)
     parameters = make_parameters(
-        marked, symmetric, keep or {}, flat_feet, pelvis_markers(marked), recordings=every,
+        marked, symmetric, keep or {}, feet, pelvis_markers(marked), recordings=every,
         hip_regression=hip_regression, widths=_joint_widths(every, knee=knee_width, ankle=ankle_width),
     )  # fmt: skip
     groups, frame_notes = choose_frames(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.anatomical_ties import Tie, add_ties, find_ties
-from borelli.analysis.fit.segment_zeros import HEIGHT_SD, FlatFoot, mean_rotation
+from borelli.analysis.fit.segment_zeros import FootPrior, mean_rotation
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
@@ -33,6 +33,8 @@ LONG_AXIS_JOINTS, LONG_AXIS_SD = ("knee", "ankle"), 0.010
 
 These axes are through the joint centers by convention (Wu et al. 2002), which determines the zero of flexion.
 """
+TOE_JOINT, TOE_HEIGHT_SD = "toe", 0.010
+"""[m] of the joint of the toes above the sole, which few markers show: the height and mass of the foot follow it."""
 OFFSET_SD = 0.030
 """[m] of a marker offset about that of the marker set."""
 TIED_OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
@@ -71,8 +73,8 @@ class FitParameters:
     """By index of the segment [m]."""
     kept_offsets: tuple[int, ...]
     """Indices of the markers whose offsets are known."""
-    flat_feet: tuple[FlatFoot, ...] = ()
-    """Feet whose markers have known heights above one another."""
+    feet: tuple[FootPrior, ...] = ()
+    """Where the markers of feet lie on them."""
     pelvis: tuple[int, ...] = ()
     """Markers that define the axes of the pelvis."""
     ties: tuple[Tie, ...] = ()
@@ -116,6 +118,8 @@ class FitParameters:
         for i, joint in enumerate(self.joints):
             if self.ties and joint.name[:-2] in LONG_AXIS_JOINTS:
                 diagonal[3 * i] = (MARKER_SD / LONG_AXIS_SD) ** 2
+            if self.ties and joint.name[:-2] == TOE_JOINT:
+                diagonal[3 * i + 2] = (MARKER_SD / TOE_HEIGHT_SD) ** 2
         result = np.diag(diagonal)
         mirror = np.ones(3)
         mirror[self.lateral_axis] = -1.0
@@ -125,10 +129,10 @@ class FitParameters:
                 i, j = 3 * a + axis, 3 * b + axis
                 result[[i, j], [i, j]] += k
                 result[[i, j], [j, i]] -= k * mirror[axis]
-        for foot in self.flat_feet:
-            at = 3 * (joints + np.array(foot.markers)) + 2
-            count = len(at)
-            result[np.ix_(at, at)] += (MARKER_SD / HEIGHT_SD) ** 2 * (np.eye(count) - 1.0 / count)
+        for foot in self.feet:
+            _, y, z = 3 * (joints + np.array(foot.markers)) + np.arange(3)[:, None]
+            result[np.ix_(y, y)] += MARKER_SD**2 * foot.side_precision()
+            result[np.ix_(z, z)] += MARKER_SD**2 * foot.height_precision()
         if self.pelvis:
             at = (3 * (joints + np.array(self.pelvis))[:, None] + np.arange(3)).ravel()
             slope = (MARKER_SD / PELVIS_ROTATION_SD) * mean_rotation(self.start[at].reshape(-1, 3))
@@ -202,7 +206,7 @@ def make_parameters(
     model: Model,
     symmetric: bool,
     keep: Mapping[str, float | Sequence[float]],
-    flat_feet: tuple[FlatFoot, ...] = (),
+    feet: tuple[FootPrior, ...] = (),
     pelvis: tuple[int, ...] = (),
     *,
     recordings: Sequence[Recording] = (),
@@ -214,7 +218,7 @@ def make_parameters(
     `keep` and `hip_regression` are as in `fit_model`, `recordings` and `widths` as in `find_ties`, the rest as in
     `FitParameters`.
     """
-    positions = {i: z for foot in flat_feet for i, z in zip(foot.markers, foot.height, strict=True)}
+    positions = {i: z for foot in feet for i, z in zip(foot.markers, foot.height, strict=True)}
     raised = (
         replace(m, position=(*m.position[:2], float(positions[i]))) if i in positions else m
         for i, m in enumerate(model.markers)
@@ -252,7 +256,7 @@ def make_parameters(
     model = replace(model, markers=markers)
     kinds = [one.kind for one in interpret_labels(names).readings]
     return replace(
-        plain, model=model, kept_lengths=lengths, kept_offsets=tuple(offsets), flat_feet=flat_feet, pelvis=pelvis,
+        plain, model=model, kept_lengths=lengths, kept_offsets=tuple(offsets), feet=feet, pelvis=pelvis,
         ties=ties,
         offset_sd=tuple(
             TIED_OFFSET_SD.get(kind, TIED_OFFSET_SD["landmark"]) if ties else OFFSET_SD for kind in kinds
