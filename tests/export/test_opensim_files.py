@@ -11,8 +11,9 @@ from borelli.analysis.opensim_setup import read_external_loads
 from borelli.export.opensim_files import write_opensim_files
 from borelli.export.opensim_names import OPPOSITE, TO_Y_UP, opensim_columns, opensim_model, opensim_name
 from borelli.export.tables import coordinate_table, moment_table, write_table
-from borelli.model.io import read_model
+from borelli.model.io import read_model, write_model
 from borelli.model.kinematics import marker_positions, poses
+from borelli.muscles.paths import muscle_paths
 from borelli.people.full_skeleton import full_skeleton
 from borelli.people.human import human
 from borelli.pipeline.analysis_settings import AnalysisSettings
@@ -183,3 +184,24 @@ def _rotation(model, name, body):
     change = rotation[1, index] @ rotation[0, index].T
     vector = np.array([change[2, 1] - change[1, 2], change[0, 2] - change[2, 0], change[1, 0] - change[0, 1]]) / 2e-3
     return vector if np.linalg.norm(vector) > 1e-6 else (position[1, index] - position[0, index]) / 1e-3
+
+
+@pytest.mark.parametrize("make", [human, full_skeleton])
+def test_muscles_of_a_written_model_have_their_lengths(make, tmp_path):
+    """Wraps, and points that move with a renamed coordinate, are those of the model."""
+    model = make(muscles=True)
+    write_model(opensim_model(model), tmp_path / "model.osim")
+    again = read_model(tmp_path / "model.osim")
+    names = [muscle.name for muscle in model.muscles]
+    assert [muscle.name for muscle in again.muscles] == names
+    rows = np.tile([c.default for c in model.coordinates], (3, 1))
+    own = [c.name for c in model.coordinates]
+    for name, angles in {"hip_flexion_r": (0.5, 1.0, -0.2), "knee_flexion_r": (0.0, 0.7, 1.5)}.items():
+        rows[:, own.index(name)] = angles
+    written = np.tile([c.default for c in again.coordinates], (3, 1))
+    other = [c.name for c in again.coordinates]
+    for name in ("hip_flexion_r", "knee_flexion_r"):
+        written[:, other.index(opensim_name(name))] = rows[:, own.index(name)]
+    held = [m.name for m in model.muscles if not any(wrap.side_point for wrap in m.wraps)]  # OpenSim has no side points
+    lengths = [muscle_paths(m, q, muscles=held).length for m, q in ((again, written), (model, rows))]
+    np.testing.assert_allclose(*lengths, atol=1e-6)

@@ -17,7 +17,7 @@ from borelli.analysis.motion import Motion, to_model_axes
 from borelli.model.formats.osim.write_elements import is_rotational, legal_names
 from borelli.model.functions import linear
 from borelli.model.kinematics import root_coordinates, with_default_frames
-from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, TransformAxis
+from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Muscle, TransformAxis
 from borelli.model.transforms import X, Y, Z, compose, vector
 from borelli.numerics.quaternions import rotation_matrix
 
@@ -89,7 +89,7 @@ def opensim_model(model: Model) -> Model:
     return with_default_frames(
         replace(
             model, joints=joints, couplings=couplings, ground=ground, markers=markers,
-            gravity=vector(TO_Y_UP @ model.gravity),
+            muscles=tuple(map(_renamed_path, model.muscles)), gravity=vector(TO_Y_UP @ model.gravity),
         )
     )  # fmt: skip
 
@@ -121,6 +121,21 @@ def _renamed(joint: Joint) -> Joint:
         replace(part, coordinate=opensim_name(part.coordinate)) if part.coordinate else part for part in joint.motion
     )
     return replace(joint, axes=tuple(axes), coordinates=tuple(coordinates), motion=motion)
+
+
+def _renamed_path(muscle: Muscle) -> Muscle:
+    """Return the muscle with OpenSim's names of the coordinates that move its points."""
+    path = []
+    for point in muscle.path:
+        motion = tuple(
+            replace(part, coordinate=opensim_name(part.coordinate)) if part.coordinate else part
+            for part in point.motion
+        )
+        limits = point.only_within
+        if limits is not None:
+            limits = replace(limits, coordinate=opensim_name(limits.coordinate))
+        path.append(replace(point, motion=motion, only_within=limits))
+    return replace(muscle, path=tuple(path))
 
 
 def pelvis_coordinates(motion: Motion) -> Array:
