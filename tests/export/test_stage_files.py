@@ -90,7 +90,7 @@ def test_summary_has_stable_names(analyzed):
     summary = json.loads((analyzed.folder / "summary.json").read_text())
     assert set(summary) >= KEYS
     assert tuple(summary["runtime_s"]) == STAGES
-    assert all(value is not None for value in summary["runtime_s"].values())
+    assert {stage for stage, value in summary["runtime_s"].items() if value is None} == {"muscles"}
     assert summary["frames"] == 347 and summary["rate_hz"] == 100.0
     bare = summarize(analyzed.energy)
     assert bare["grf_vertical_rms_bw"] is None and bare["runtime_s"]["fit"] is None

@@ -5,6 +5,7 @@ from borelli.muscles.actuation import actuation_report as actuation_report
 from borelli.muscles.excitation_files import read_excitations as read_excitations
 from borelli.muscles.excitation_files import write_excitations as write_excitations
 from borelli.muscles.excitations import Excitations as Excitations
+from borelli.muscles.fiber_tuning import tune_fibers as tune_fibers
 from borelli.muscles.hill import ElasticTendon as ElasticTendon
 from borelli.muscles.hill import RigidTendon as RigidTendon
 from borelli.muscles.hill import elastic_tendon_force as elastic_tendon_force
@@ -25,5 +26,4 @@ from borelli.muscles.paths import MusclePaths as MusclePaths
 from borelli.muscles.paths import lines_of_action as lines_of_action
 from borelli.muscles.paths import muscle_paths as muscle_paths
 from borelli.muscles.paths import path_points as path_points
-from borelli.muscles.tune_fibers import tune_fibers as tune_fibers
 from borelli.muscles.wrenches import body_wrenches as body_wrenches

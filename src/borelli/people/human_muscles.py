@@ -40,6 +40,11 @@ def add_muscles(model: Model, *, height: float | None = None) -> Model:
 
     Raises:
         ModelError: if a part of the body is missing.
+
+    Examples:
+        >>> model = bo.add_muscles(bo.human(mass=72.6, height=1.78))
+        >>> len(model.muscles)
+        106
     """
     if is_full_skeleton(model):
         return add_skeleton_muscles(model, height=height)

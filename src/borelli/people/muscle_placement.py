@@ -22,8 +22,8 @@ from borelli.model.functions import natural_cubic_spline
 from borelli.model.kinematics import poses
 from borelli.model.model import Frame, Model, Muscle, PathPoint, PathWrap, TransformAxis, WrapObject
 from borelli.model.transforms import AXES, Array, orientation_from_matrix, orientation_matrix, vector
+from borelli.muscles.fiber_tuning import tuned_lengths
 from borelli.muscles.paths import muscle_paths
-from borelli.muscles.tune_fibers import tuned_lengths
 
 Table = dict[str, Any]
 VOLUME_PER_MASS_AND_HEIGHT, VOLUME_OFFSET = 47.05, 1289.6

@@ -53,7 +53,7 @@ LABS = {
         85.0, 1.80, 7.0, 0.96, 35.0, 20.0,
     ),
     "opencap": Lab(OPENCAP + "walking1.trc", OPENCAP + "walking1_grf.mot", None, 62.6, 1.70, 6.0, 0.96, 35.0, 20.0),
-    "qualisys": Lab("c3d/qualisys_walk/Qualisys.c3d", None, None, 67.5, 1.75, 7.5, 0.96, 36.0, 24.0),
+    "qualisys": Lab("c3d/qualisys_walk/Qualisys.c3d", None, None, 67.5, 1.75, 7.7, 0.96, 36.0, 24.0),
     "vicon_overground": Lab(
         "c3d/vicon_overground_4plates/test_small.c3d", None, None, 63.6, 1.58, 7.0, 0.96, 35.0, 20.0
     ),

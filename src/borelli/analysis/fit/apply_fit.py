@@ -13,7 +13,7 @@ from borelli.model.model import GROUND, Model
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.model.validate import validate
-from borelli.muscles.tune_fibers import tune_fibers
+from borelli.muscles.fiber_tuning import tune_fibers
 from borelli.numerics.vectors import Array
 
 MIN_JOINT_DISTANCE = 0.02

@@ -33,8 +33,6 @@ LONG_AXIS_JOINTS, LONG_AXIS_SD = ("knee", "ankle"), 0.010
 
 These axes are through the joint centers by convention (Wu et al. 2002), which determines the zero of flexion.
 """
-TOE_JOINT, TOE_HEIGHT_SD = "toe", 0.010
-"""[m] of the joint of the toes above the sole, which few markers show: the height and mass of the foot follow it."""
 OFFSET_SD = 0.030
 """[m] of a marker offset about that of the marker set."""
 TIED_OFFSET_SD = {"landmark": 0.080, "cluster": 0.100, "wand": 0.100}
@@ -118,8 +116,6 @@ class FitParameters:
         for i, joint in enumerate(self.joints):
             if self.ties and joint.name[:-2] in LONG_AXIS_JOINTS:
                 diagonal[3 * i] = (MARKER_SD / LONG_AXIS_SD) ** 2
-            if self.ties and joint.name[:-2] == TOE_JOINT:
-                diagonal[3 * i + 2] = (MARKER_SD / TOE_HEIGHT_SD) ** 2
         result = np.diag(diagonal)
         mirror = np.ones(3)
         mirror[self.lateral_axis] = -1.0

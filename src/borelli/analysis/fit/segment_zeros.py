@@ -40,9 +40,9 @@ recordings (subject01, Rajagopal 2016, Plug-in Gait, Qualisys, walking2, Gait.c3
 """
 UNKNOWN_SD = 0.02
 """[m] of the height of a marker whose landmark the atlas does not have: that of soft tissue there."""
-SIDE_SD, DIRECTION_SD = 0.015, 0.3
-"""[m] of a marker on the foot to the side, between bone and soft tissue in the atlas, and [rad] of the foot about the
-long axis of the shank, an estimate for tibial torsion, which the model does not have.
+SIDE_SD, DIRECTION_SD = 0.010, 0.3
+"""[m] of a marker on the foot to the side, that of bone in the atlas, and [rad] of the foot about the long axis of the
+shank, an estimate for tibial torsion, which the model does not have.
 """
 SPINES = ("asis", "psis")
 MIN_PELVIS_WIDTH = 0.05

@@ -24,7 +24,7 @@ from borelli.model.model import Body, Joint, Model, Vector
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import vector
 from borelli.model.validate import validate
-from borelli.muscles.tune_fibers import tune_fibers
+from borelli.muscles.fiber_tuning import tune_fibers
 from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
 

@@ -8,8 +8,8 @@ import pytest
 from borelli.errors import ModelError
 from borelli.model.io import read_model
 from borelli.model.resize import resize_body
+from borelli.muscles.fiber_tuning import tune_fibers
 from borelli.muscles.paths import muscle_paths
-from borelli.muscles.tune_fibers import tune_fibers
 from borelli.people.human import human
 
 from ..shared_data import shared
