@@ -54,14 +54,18 @@ def commands(number, path, folder, deep):
         return
     ik_method, id_method = IK_METHODS[number % len(IK_METHODS)], ID_METHODS[number // 4 % len(ID_METHODS)]
     methods = ["--ik-method", ik_method, "--id-method", id_method]
-    yield ["analyze", path, "-o", folder / "analysis", *methods, *json_too]
+    muscles = ["--muscles"] if number % 5 < 2 else []
+    yield ["analyze", path, "-o", folder / "analysis", *methods, *muscles, *json_too]
     if number % 3 == 0:
-        model = folder / "model.toml"
+        model, strong = folder / "model.toml", folder / "strong.toml"
         yield ["fit", path, "-o", model, *json_too]
         yield ["compare", model, folder / "walk.toml", "--poses", "2", *json_too]
-        yield ["ik", model if model.exists() else folder / "walk.toml", path, "-o", folder / "motion.nc", *json_too]
+        posed = model if model.exists() and number % 2 else strong
+        yield ["ik", posed, path, "-o", folder / "motion.nc", *json_too]
         yield ["id", folder / "motion.nc", "-o", folder / "torques.nc", "--method", id_method, *json_too]
-        yield ["energy", folder / "torques.nc", "-o", folder / "energy.nc", *json_too]
+        yield ["muscles", folder / "torques.nc", "-o", folder / "muscles.nc", *json_too]
+        source = folder / "muscles.nc" if (folder / "muscles.nc").exists() else folder / "torques.nc"
+        yield ["energy", source, "-o", folder / "energy.nc", *json_too]
         yield ["report", folder / "energy.nc", "-o", folder / "report.html"]
     if number % 3 == 1:
         yield ["animate", path, "-o", folder / "animation", "--no-video", *json_too]
@@ -139,7 +143,8 @@ def check_file(number, folder, deep):
     place = folder / "work"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    shutil.copy(folder / "walk.toml", place)
+    for name in ("walk.toml", "strong.toml"):
+        shutil.copy(folder / name, place)
     path, described = write_odd(number, place)
     outcomes = []
     for arguments in commands(number, path, place, deep):
@@ -150,15 +155,23 @@ def check_file(number, folder, deep):
     return outcomes, described
 
 
+def write_bodies(folder):
+    """Write the model of the synthetic walk, with muscles and without."""
+    from borelli.model.io import write_model
+    from borelli.people.human_muscles import add_muscles
+    from borelli.synthetic.recordings import synthetic_recording
+
+    model = synthetic_recording("walk").model
+    write_model(model, folder / "walk.toml")
+    write_model(add_muscles(model), folder / "strong.toml")
+
+
 def work(start, count, step, every):
     """Check every `step`-th file, and print one line of JSON for each; every `every`-th goes through all commands."""
     from borelli.kernels.compile_cache import compile_kernels, missing_tasks
-    from borelli.model.io import write_model
-    from borelli.synthetic.recordings import synthetic_recording
 
     folder = Path.cwd()
-    made = synthetic_recording("walk")
-    write_model(made.model, folder / "walk.toml")
+    write_bodies(folder)
     signal.signal(signal.SIGPROF, _too_slow)
     os.environ["BORELLI_QUIET"] = "1"
     compile_kernels(tasks=missing_tasks())
@@ -255,13 +268,10 @@ def line(total):
 
 def show(number):
     """Run the commands on the file of a number, and print everything."""
-    from borelli.model.io import write_model
-    from borelli.synthetic.recordings import synthetic_recording
-
     from .odd_content import write_odd
 
     folder = Path(tempfile.mkdtemp())
-    write_model(synthetic_recording("walk").model, folder / "walk.toml")
+    write_bodies(folder)
     path, described = write_odd(number, folder)
     print(path, described)
     signal.signal(signal.SIGPROF, _too_slow)

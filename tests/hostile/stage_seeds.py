@@ -1,4 +1,4 @@
-"""Small files of an analysis: motion, torques and energy of two bodies, a fit, an uncertainty; and of a simulation."""
+"""Small files of an analysis: stages of two bodies with muscles and without, a fit, an uncertainty; of a simulation."""
 
 import os
 import tempfile
@@ -15,6 +15,7 @@ from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import coordinate_labels, make_motion
+from borelli.analysis.muscle_forces import muscle_forces
 from borelli.export.stage_files import write_fit, write_stage
 from borelli.export.stage_schema import SUFFIXES
 from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, write_uncertainty
@@ -65,10 +66,27 @@ position = [0.0, 0.0, -0.1]
 """
 
 
+MUSCLES = """
+[[muscles]]
+name = "flexor_r"
+max_isometric_force = 3000.0
+optimal_fiber_length = 0.3
+tendon_slack_length = 0.1
+path = [{ body = "pelvis", position = [0.05, 0.0, -0.1] }, { body = "foot_r", position = [0.05, 0.0, 0.0] }]
+
+[[muscles]]
+name = "extensor_r"
+max_isometric_force = 3000.0
+optimal_fiber_length = 0.3
+tendon_slack_length = 0.1
+path = [{ body = "pelvis", position = [-0.05, 0.0, -0.1] }, { body = "foot_r", position = [-0.05, 0.0, 0.0] }]
+"""
+
+
 @cache
-def energy():
-    """Return the energy of a short motion with a load on its foot."""
-    model = model_from_text(MODEL)
+def energy(muscles=False):
+    """Return the energy of a short motion with a load on its foot; of its muscles too."""
+    model = model_from_text(MODEL + MUSCLES if muscles else MODEL)
     time = np.arange(FRAMES) / RATE
     q = 0.1 * np.sin(np.outer(6.0 * time, np.arange(1, len(model.coordinates) + 1)))
     measured = np.zeros((FRAMES, 1, 3)) + 0.01 * q[:, None, :3]
@@ -90,7 +108,8 @@ def energy():
     torques = newton_euler_torques(motion, curves, loads, settings)
     sources = np.full((FRAMES, 2), "predicted")
     known = {"grf_known": ("time", np.ones(FRAMES, bool)), "grf_source": (("time", "foot"), sources)}
-    return compute_energy(replace(torques, data=torques.data.assign(known)))
+    torques = replace(torques, data=torques.data.assign(known))
+    return compute_energy(muscle_forces(torques) if muscles else torques)
 
 
 def write_files(folder):
@@ -98,7 +117,12 @@ def write_files(folder):
     result = energy()
     torques: Torques = result.torques
     model = torques.motion.model
-    for name, stage in {"motion": torques.motion, "torques": torques, "energy": result}.items():
+    strong = energy(muscles=True)
+    stages = {
+        "motion": torques.motion, "torques": torques, "energy": result,
+        "muscles": strong.muscles, "metabolic": strong,
+    }  # fmt: skip
+    for name, stage in stages.items():
         write_stage(stage, folder / f"{name}.nc", {"key": name, "runtime_s": {"ik": 0.1}})
     count = len(model.coordinates)
     data = xarray.Dataset(
@@ -166,6 +190,8 @@ COMMANDS = {
     "motion.nc": ("info {}", "info --json {}", "id {} -o out.nc --force", "convert {} out.c3d --force", "doctor {}"),
     "torques.nc": ("info {}", "id {} -o out.nc --force", "energy {} -o out.nc --force", "energy --json {} --force"),
     "energy.nc": ("info {}", "energy {} -o out.nc --force", "report {} -o out.html --force"),
+    "muscles.nc": ("info {}", "muscles {} -o out.nc --force", "energy {} -o out.nc --force"),
+    "metabolic.nc": ("info {}", "energy {} -o out.nc --force", "report {} -o out.html --force"),
     "recording.nc": ("info {}", "convert {} out.trc --force", "convert {} out.nc --force", "doctor {}"),
 }
 """Commands that read each file; others are read by `info`, or by `report` next to the file of the energy."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from borelli.analysis.energetics.energy import Energy
     from borelli.analysis.fit.fit_model import Fit
     from borelli.analysis.motion import Motion
+    from borelli.analysis.muscle_forces import MuscleForces
     from borelli.model.model import Model
     from borelli.recording.recording import Recording
     from borelli.scenes.scene import Scene
@@ -39,14 +40,23 @@ def summarize_file(content: Content) -> dict[str, Any]:
     return {"kind": content.kind, **summaries[content.kind](content.value)}
 
 
-def summarize_stage(stage: Motion | Torques | Energy) -> dict[str, Any]:
-    """Return the key values of a motion, of torques or of energy."""
+def summarize_stage(stage: Motion | Torques | MuscleForces | Energy) -> dict[str, Any]:
+    """Return the key values of a motion, of torques, of muscle forces or of energy."""
     from borelli.analysis.dynamics.torques import Torques
     from borelli.analysis.energetics.energy import Energy
+    from borelli.analysis.muscle_forces import MuscleForces
     from borelli.export.summary import summarize
 
     if isinstance(stage, Energy):
         return {"stage": "energy", **summarize(stage)}
+    if isinstance(stage, MuscleForces):
+        worst = stage.worst_unattained
+        return summarize_stage(stage.torques) | {
+            "stage": "muscle forces",
+            "muscles": int(stage.data.sizes["muscle"]),
+            "largest activation": float(stage.data["muscle_activation"].max()),
+            "largest unattained torque [% of peak]": 0.0 if worst is None else 100.0 * worst[1],
+        }
     if isinstance(stage, Torques):
         return summarize_stage(stage.motion) | {
             "stage": "torques",

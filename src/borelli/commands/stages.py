@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from borelli.recording.recording import Note
 
 CREATED_BY = {
-    "Motion": "borelli ik", "Torques": "borelli id", "MuscleForces": "borelli muscles", "Energy": "borelli energy",
+    "Motion": ("motion", "borelli ik"), "Torques": ("torques", "borelli id"),
+    "MuscleForces": ("muscle forces", "borelli muscles"), "Energy": ("energy", "borelli energy"),
 }  # fmt: skip
-"""Commands that create each kind of stage file."""
+"""What each kind of stage file contains, and the command that creates it."""
 
 
 def fit(
@@ -242,7 +243,8 @@ def energy(
 
     with err.status("energetics"):
         stage = read_stage(torques)
-        source = stage if isinstance(stage, MuscleForces) else _select_stage(stage, Torques, torques)
+        muscles = stage if isinstance(stage, MuscleForces) else getattr(stage, "muscles", None)
+        source = muscles or _select_stage(stage, Torques, torques)
         result = compute_energy(source)
         write_stage(result, target, overwrite=force)
     _show_stage(target, dict(result.summary), result.notes, json)
@@ -305,9 +307,10 @@ def _select_stage(stage: Any, kind: type, path: Path) -> Any:
     for part in (stage, getattr(stage, "torques", None), getattr(getattr(stage, "torques", stage), "motion", None)):
         if isinstance(part, kind):
             return part
+    wanted, command = CREATED_BY[kind.__name__]
     raise SettingsError(
-        f"{path}: The file contains {type(stage).__name__.lower()}, but {kind.__name__.lower()} is required. Create it "
-        f"with `{CREATED_BY[kind.__name__]}`."
+        f"{path}: The file contains {CREATED_BY[type(stage).__name__][0]}, but {wanted} is required. Create it with "
+        f"`{command}`."
     )
 
 
