@@ -104,14 +104,16 @@ class MuscleForces:
 def unattained_fractions(muscles: MuscleForces) -> dict[str, float]:
     """Return the largest unattained torque of each actuated coordinate, as a fraction of its peak torque.
 
-    Over the frames with known ground reaction force.
+    Over the frames with known ground reaction force; without coordinates that are missing in all of these.
     """
     known = muscles.torques.grf_known
     known = known if known.any() else np.ones(len(known), bool)
-    required = np.abs(muscles.torques.data["torque"].sel(coordinate=muscles.actuated).values[known])
     missing = np.abs(muscles.data["unattained_torque"].sel(coordinate=muscles.actuated).values[known])
+    shared = np.isfinite(missing).any(axis=0)
+    names = [name for name, is_shared in zip(muscles.actuated, shared, strict=True) if is_shared]
+    required = np.abs(muscles.torques.data["torque"].sel(coordinate=names).values[known])
     peak = np.maximum(np.nanmax(required, axis=0), 1e-12)
-    return dict(zip(muscles.actuated, (np.nanmax(missing, axis=0) / peak).tolist(), strict=True))
+    return dict(zip(names, (np.nanmax(missing[:, shared], axis=0) / peak).tolist(), strict=True))
 
 
 def muscle_forces(

@@ -250,8 +250,9 @@ def load_stage(stage: StageFile) -> Stage:
     muscles = None
     if stage.stage == "muscles" or "muscles" in stage.file.groups:
         data = read("muscles")
-        check_muscles(data, torques.data, model, path)
-        muscles = MuscleForces(torques, data, stage.table("muscles", "settings"), _notes(stage, "muscles"))
+        settings = stage.table("muscles", "settings")
+        check_muscles(data, settings, torques.data, model, path)
+        muscles = MuscleForces(torques, data, settings, _notes(stage, "muscles"))
         if stage.stage == "muscles":
             return muscles
     data, summary = read("energy"), stage.table("energy").get("summary")
@@ -267,6 +268,8 @@ def _load_torques(stage: StageFile, motion: Motion, data: Dataset, is_long: bool
         preset, cutoff = settings.get("filter"), settings.get("cutoff_hz")
         if not isinstance(preset, str) or isinstance(cutoff, bool) or not isinstance(cutoff, int | float | None):
             stage.refuse("The filter of the torques is not stated")
+        if cutoff is not None and not abs(cutoff) < MAX_NUMBER:
+            stage.refuse("The cutoff of the torques is not a frequency")
         curves = differentiate(motion, filter=preset, cutoff=cutoff)
         if not np.array_equal(curves.time, data["time"].values):
             stage.refuse("The times of motion and torques differ")

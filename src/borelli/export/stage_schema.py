@@ -151,8 +151,11 @@ def check_torques(data: Dataset, model: Model, path: Path) -> None:
             _refuse(path, f"{name} is {str(data.attrs[name])[:40]!r}, expected a string")
 
 
-def check_muscles(data: Dataset, torques: Dataset, model: Model, path: Path) -> None:
+def check_muscles(data: Dataset, settings: Mapping[str, Any], torques: Dataset, model: Model, path: Path) -> None:
     """Raise `FileFormatError` for a dataset that does not contain the muscle forces of these torques."""
+    if not isinstance(settings.get("cost"), str):
+        _refuse(path, "The cost of the muscle forces is not stated")
+    _number(settings, "exponent", path)
     labels = {
         "coordinate": [c.name for c in model.coordinates],
         "muscle": [m.name for m in model.muscles],
@@ -162,6 +165,9 @@ def check_muscles(data: Dataset, torques: Dataset, model: Model, path: Path) -> 
     _check_times(data, path)
     if not np.array_equal(data["time"].values, torques["time"].values):
         _refuse(path, "The times of muscles and torques differ")
+    produced, required = np.isfinite(data["muscle_torque"].values), np.isfinite(torques["torque"].values)
+    if (produced & ~(required & np.isfinite(data["unattained_torque"].values))).any():
+        _refuse(path, "Muscles produce torques that are missing")
 
 
 def check_energy(data: Dataset, summary: Any, torques: Dataset, model: Model, path: Path) -> None:
