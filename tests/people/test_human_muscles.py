@@ -10,6 +10,7 @@ from borelli.model.io import read_model
 from borelli.muscles.paths import muscle_paths
 from borelli.people.human import human
 from borelli.people.human_muscles import add_muscles
+from borelli.people.partial import fix_unmarked_parts
 
 from ..shared_data import shared
 from . import muscle_table
@@ -118,6 +119,44 @@ def test_muscles_are_added_to_a_moved_body(body):
     longer = add_muscles(replace(plain, joints=tuple(moved if j.name == "knee_r" else j for j in plain.joints)))
     assert longer.muscle("vaslat_r").optimal_fiber_length > 1.03 * body.muscle("vaslat_r").optimal_fiber_length
     assert longer.muscle("vaslat_l").optimal_fiber_length == pytest.approx(body.muscle("vaslat_l").optimal_fiber_length)
+
+
+TRUNK_MUSCLES = 13
+LEG_MUSCLES = 40
+
+
+@pytest.mark.parametrize(
+    ("unmarked", "count"),
+    [
+        (["left leg"], 2 * TRUNK_MUSCLES + LEG_MUSCLES),
+        (["trunk"], 2 * LEG_MUSCLES),
+        (["trunk", "left leg"], LEG_MUSCLES),
+    ],
+)
+def test_rigid_parts_have_no_muscles_and_others_keep_theirs(unmarked, count):
+    """Muscles of what is left are those of the whole body, to rounding."""
+    whole = human(70.0, 1.75, markers="cmu41")
+    legs = {f"{name}_{side}" for name in ("thigh", "shank", "foot", "toes") for side in "rl"}
+    bodies = {
+        "left leg": {name for name in legs if name.endswith("_l")},
+        "trunk": {body.name for body in whole.bodies} - legs - {"pelvis"},
+    }
+    left_out = set().union(*(bodies[part] for part in unmarked))
+    partial, _ = fix_unmarked_parts(replace(whole, markers=tuple(m for m in whole.markers if m.body not in left_out)))
+    muscles, expected = add_muscles(partial).muscles, add_muscles(whole)
+    assert len(muscles) == count
+    for muscle in muscles:
+        assert muscle.optimal_fiber_length == pytest.approx(
+            expected.muscle(muscle.name).optimal_fiber_length, rel=1e-12
+        )
+        assert muscle.tendon_slack_length == pytest.approx(expected.muscle(muscle.name).tendon_slack_length, rel=1e-12)
+
+
+def test_a_body_whose_legs_and_trunk_are_rigid_is_refused():
+    whole = human(70.0, 1.75, markers="cmu41")
+    arm, _ = fix_unmarked_parts(replace(whole, markers=tuple(m for m in whole.markers if m.body.endswith("arm_r"))))
+    with pytest.raises(ModelError, match="Legs and trunk are rigid"):
+        add_muscles(arm)
 
 
 def test_other_models_are_refused():

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from borelli.errors import ModelError
 from borelli.model.model import Model, Muscle, WrapObject
 from borelli.model.validate import validate
 from borelli.people.anthropometry import table
@@ -38,8 +39,10 @@ def add_muscles(model: Model, *, height: float | None = None) -> Model:
             neck, shoulders and arms). Muscles that it has already are replaced.
         height: Stature [m], for strength. Default: from the length of the legs.
 
+    Muscles that cross a rigid joint (of a part without markers, see `people.partial`) are left out.
+
     Raises:
-        ModelError: if a part of the body is missing.
+        ModelError: A joint is missing, or neither legs nor trunk can move.
 
     Examples:
         >>> model = bo.add_muscles(bo.human(mass=72.6, height=1.78))
@@ -56,9 +59,29 @@ def add_muscles(model: Model, *, height: float | None = None) -> Model:
     for side in "rl":
         wraps += [place_wrap(name, row, maps[side], side) for name, row in data["wrap"].items()]
         muscles += [place_muscle(row, maps[side], side, data["patella"]) for row in data["muscle"]]
-    bare = replace(model, muscles=tuple(muscles), wrap_objects=tuple(wraps))
+    placed = zip(muscles, [*data["muscle"], *data["muscle"]], strict=True)
+    moving = [(muscle, row) for muscle, row in placed if not _crosses_rigid_joint(model, muscle)]
+    if not moving:
+        raise ModelError(f"Model {model.name!r}: Legs and trunk are rigid, so it gets no muscles. Leave muscles out.")
+    bare = replace(model, muscles=tuple(muscle for muscle, _ in moving), wrap_objects=tuple(wraps))
     volume = strength(model.mass, height or stature(maps, data), data)
-    return validate(tune_muscles(bare, [*data["muscle"], *data["muscle"]], data["pose"], volume))
+    return validate(tune_muscles(bare, [row for _, row in moving], data["pose"], volume))
+
+
+def _crosses_rigid_joint(model: Model, muscle: Muscle) -> bool:
+    """Return whether a joint without coordinates lies between the bodies of a muscle."""
+    joints = {joint.child: joint for joint in model.joints}
+
+    def to_root(body: str) -> set[str]:
+        passed = set()
+        while body in joints:
+            passed.add(body)
+            body = joints[body].parent
+        return passed
+
+    first, *others = (to_root(point.body) for point in muscle.path)
+    crossed = first.union(*others) - first.intersection(*others)
+    return any(not joints[body].coordinates for body in crossed)
 
 
 def _segment_maps(stance: Stance, side: str, data: Table) -> dict[str, SegmentMap]:

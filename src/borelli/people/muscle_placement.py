@@ -188,8 +188,8 @@ def tune_muscles(model: Model, rows: Sequence[Table], pose_table: Sequence[Table
     q = np.array([c.default for c in model.coordinates]) * np.ones((len(pose_table), 1))
     for k, pose in enumerate(pose_table):
         for name, degrees in pose.items():
-            for side in "rl":
-                q[k, names.index(f"{name}_{side}")] = np.radians(degrees)
+            for column in (names.index(f"{name}_{side}") for side in "rl" if f"{name}_{side}" in names):
+                q[k, column] = np.radians(degrees)
     muscles = [muscle.name for muscle in model.muscles[: len(rows)]]
     length = muscle_paths(model, q, muscles=muscles).length
     return replace(model, muscles=tuple(_tuned(model, rows, length, volume)))
