@@ -25,6 +25,8 @@ from borelli.muscles.path_kernels.wrap_segment import (
 )
 from borelli.tree.forward_kinematics import evaluate_function
 
+CONDITION_TOLERANCE = 1e-5
+"""Distance [rad or m] beyond the range of a conditional point within which OpenSim has it active."""
 OPENSIM_PASSES = 8
 OPENSIM_TOLERANCE = 0.0005
 """Change of length [m] below which OpenSim ends its passes over several wraps."""
@@ -86,7 +88,10 @@ def _place_points(arrays_at, m, q, position, rotation, work_at):
     node = arrays.first_node[m]
     for i in range(arrays.first_point[m], arrays.first_point[m + 1]):
         c = arrays.condition[i]
-        if c >= 0 and not (arrays.condition_range[i, 0] <= q[c] <= arrays.condition_range[i, 1]):
+        if c >= 0 and not (
+            arrays.condition_range[i, 0] - CONDITION_TOLERANCE <= q[c]
+            and q[c] <= arrays.condition_range[i, 1] + CONDITION_TOLERANCE
+        ):
             continue
         x, y, z = arrays.point_position[i, 0], arrays.point_position[i, 1], arrays.point_position[i, 2]
         if arrays.first_motion[i + 1] > arrays.first_motion[i]:
