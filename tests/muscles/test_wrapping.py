@@ -144,6 +144,22 @@ def test_past_the_end_of_a_cylinder_the_path_is_straight():
     assert length(points, surface("cylinder", 0.03, 0.3))[1] == 2
 
 
+def test_ends_of_a_cylinder_are_decided_alike_for_all_paths():
+    """Oblique segments near an end: exact and OpenSim's paths, with and without an idle second wrap, agree."""
+    rng = np.random.default_rng(2)
+    short, far = surface("cylinder", 0.02, 0.03), surface("sphere", 0.01, frame=Frame((9.0, 9.0, 9.0)), name="far")
+    outcomes = []
+    for _ in range(300):
+        p, q = (np.array([x, *rng.uniform(-1.0, 1.0, 2) * [0.02, 0.06]]) for x in (-0.04, 0.05))
+        states = []
+        for objects in ((short,), (short, far)):
+            model = free_body_model((at(*p), at(*q, "b")), over(*objects), objects)
+            states += [int(muscle_paths(model, REST, geometry=g).wrap_state[0, 0] > 0) for g in ("exact", "opensim")]
+        assert len(set(states)) == 1, (p, q, states)
+        outcomes.append(states[0])
+    assert 0.1 < np.mean(outcomes) < 0.9
+
+
 def test_of_two_cutting_segments_the_first_wraps():
     points = [at(-0.05, 0.01, 0), at(0.05, 0.01, 0), at(-0.05, -0.01, 0.1, "b")]
     thing = surface("cylinder", 0.03, 1.0)
@@ -218,6 +234,16 @@ def test_moving_and_conditional_points():
         b = insertion(q)
         expected = np.linalg.norm(a - via) + np.linalg.norm(via - b) if bent else np.linalg.norm(a - b)
         assert paths.length[row, 0] == pytest.approx(expected, abs=1e-10), "the range includes its ends"
+
+
+@pytest.mark.parametrize("geometry", ["exact", "opensim"])
+def test_opensim_has_conditional_points_a_little_beyond_their_range(geometry):
+    """1e-5 beyond, as `ConditionalPathPoint::isActive`."""
+    model = moving_and_conditional_model()  # active from 0 to 1
+    rows = [[1.0], [1.0 + 0.9e-5], [1.0 + 1.1e-5], [-0.9e-5], [-1.1e-5]]
+    lengths = muscle_paths(model, rows, geometry=geometry).length[:, 0]
+    active = lengths > muscle_paths(model, [[1.1]]).length[0, 0] + 0.01
+    assert active.tolist() == [True, geometry == "opensim", False, geometry == "opensim", False]
 
 
 def test_velocity_is_the_rate_of_length():

@@ -46,7 +46,7 @@ def walk_paths(arrays_at, q, position, rotation, geometry, work_at, length):
     arrays, work = load_shared(arrays_at, work_at)
     _place_objects(arrays_at, position, rotation, work_at)
     for m in range(len(arrays.first_point) - 1):
-        _place_points(arrays_at, m, q, position, rotation, work_at)
+        _place_points(arrays_at, m, q, position, rotation, geometry, work_at)
         if arrays.first_wrap[m + 1] > arrays.first_wrap[m]:
             _apply_wraps(arrays_at, m, q, position, rotation, geometry, work_at)
         length[m] = _pull(work_at, arrays.first_node[m], work.node_count[m])
@@ -82,16 +82,14 @@ def _place_objects(arrays_at, position, rotation, work_at):
 
 
 @kernel_function
-def _place_points(arrays_at, m, q, position, rotation, work_at):
+def _place_points(arrays_at, m, q, position, rotation, geometry, work_at):
     """Fill the nodes of a muscle with its active points."""
     arrays, work = load_shared(arrays_at, work_at)
-    node = arrays.first_node[m]
+    node, beyond = arrays.first_node[m], CONDITION_TOLERANCE if geometry == OPENSIM else 0.0
     for i in range(arrays.first_point[m], arrays.first_point[m + 1]):
         c = arrays.condition[i]
-        if c >= 0 and not (
-            arrays.condition_range[i, 0] - CONDITION_TOLERANCE <= q[c]
-            and q[c] <= arrays.condition_range[i, 1] + CONDITION_TOLERANCE
-        ):
+        low, high = arrays.condition_range[i, 0] - beyond, arrays.condition_range[i, 1] + beyond
+        if c >= 0 and not (low <= q[c] <= high):
             continue
         x, y, z = arrays.point_position[i, 0], arrays.point_position[i, 1], arrays.point_position[i, 2]
         if arrays.first_motion[i + 1] > arrays.first_motion[i]:
