@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import acos, hypot, pi, sqrt
+from math import hypot, sqrt
 
 from borelli.kernels.jit import inline, kernel_function
 from borelli.muscles.path_kernels.circle import cylinder_path, sphere_path
@@ -54,29 +54,25 @@ def wrap_segment(kind, sizes, axis, allowed, method, single, geometry, p, q, out
             out[7] = side
         return result
     if kind == CYLINDER:
-        opensim = geometry == OPENSIM
-        return _wrap_cylinder(
-            px, py, pz, qx, qy, qz, sizes[0], sizes[1], axis, allowed, single and opensim, opensim, out
-        )
+        apex = single and geometry == OPENSIM
+        return _wrap_cylinder(px, py, pz, qx, qy, qz, sizes[0], sizes[1], axis, allowed, apex, out)
     if kind == ELLIPSOID:
         return _wrap_ellipsoid(px, py, pz, qx, qy, qz, sizes, axis, allowed, method, geometry == OPENSIM, out)
     return _wrap_torus(px, py, pz, qx, qy, qz, sizes, axis, allowed, geometry == OPENSIM, out)
 
 
 @kernel_function
-def _wrap_cylinder(px, py, pz, qx, qy, qz, radius, half_length, axis, allowed, apex, opensim, out):
+def _wrap_cylinder(px, py, pz, qx, qy, qz, radius, half_length, axis, allowed, apex, out):
     """Wrap over a cylinder; `apex` moves the tangent points along it as OpenSim does for a path with one wrap.
 
     A path does not wrap beyond the ends of the cylinder. OpenSim decides that by the heights in the apex plane, and so
-    does this function for every path. `opensim` takes the arc by OpenSim's rule.
+    does this function for every path.
     """
     result, side, far = cylinder_rule(px, py, pz, qx, qy, qz, radius, axis, allowed)
     if result <= NONE:
         return result
     cylinder_path(px, py, pz, qx, qy, qz, radius, side, out)
     out[7] = side
-    if opensim and allowed != 0:
-        _opensim_arc(px, py, qx, qy, radius, out)
     # heights in the apex plane are within |p_z - q_z| of one of the ends
     if apex or max(abs(pz), abs(qz), abs(2.0 * qz - pz), abs(2.0 * pz - qz)) > half_length:
         z1, z2 = _apex_heights(px, py, pz, qx, qy, qz, radius, far, out)
@@ -87,19 +83,6 @@ def _wrap_cylinder(px, py, pz, qx, qy, qz, radius, half_length, axis, allowed, a
             around = sqrt(max(out[6] * out[6] - rise * rise, 0.0))
             out[2], out[5], out[6] = z1, z2, hypot(around, z2 - z1)
     return result
-
-
-@inline
-def _opensim_arc(px, py, qx, qy, radius, out):
-    """Set the length over the surface by OpenSim's rule: the longer arc if both ends pull away from its middle.
-
-    It is not always the arc that is tangent to both straight parts.
-    """
-    x, y, z, u, v, w = out[0], out[1], out[2], out[3], out[4], out[5]
-    arc = acos(min(max((x * u + y * v) / (radius * radius), -1.0), 1.0))
-    if (x + u) * (x + u - px - qx) + (y + v) * (y + v - py - qy) < 0.0:
-        arc = 2.0 * pi - arc
-    out[6] = hypot(radius * arc, w - z)
 
 
 @kernel_function
@@ -151,7 +134,7 @@ def _wrap_torus(px, py, pz, qx, qy, qz, sizes, axis, allowed, opensim, out):
     ax, ay, az, bx, by, bz = (
         sizes[1] - (c * px + s * py), -pz, s * px - c * py, sizes[1] - (c * qx + s * qy), -qz, s * qx - c * qy,
     )  # fmt: skip
-    result = _wrap_cylinder(ax, ay, az, bx, by, bz, sizes[0], ENDLESS, 0, 1, False, False, out)
+    result = _wrap_cylinder(ax, ay, az, bx, by, bz, sizes[0], ENDLESS, 0, 1, False, out)
     for k in (0, 3):
         x, y, z = out[k], out[k + 1], out[k + 2]
         out[k], out[k + 1], out[k + 2] = c * (sizes[1] - x) + s * z, s * (sizes[1] - x) - c * z, -y
