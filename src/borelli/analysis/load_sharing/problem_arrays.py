@@ -104,5 +104,5 @@ def make_buffers(n: int, m: int) -> Buffers:
     """Return work arrays for n actuators and m rows."""
     by_row = ("y", "other_y", "required", "center", "softness", "diagonal", "gradient", "step", "unattained", "total")
     arrays: dict[str, Any] = {name: np.zeros(m if name in by_row else n) for name in Buffers._fields}
-    matrices = {"hessian": np.zeros((m, m)), "filled_columns": np.zeros((m, m), np.int64), "filled": np.zeros(m, np.int64)}
-    return Buffers(**arrays | matrices)
+    whole = {"filled_columns": np.zeros((m, m), np.int64), "filled": np.zeros(m, np.int64)}
+    return Buffers(**arrays | whole | {"hessian": np.zeros((m, m))})
