@@ -72,6 +72,8 @@ def test_report_without_peers_has_no_peer_keys(stub):
     assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg", "start_ms"}
     assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["framewise"]["torque_rms_nm"]
     assert "absent" not in result
+    assert set(result["muscle_paths"]) == set(result["load_sharing"]) == {"skeleton"}
+    assert not any("mujoco" in key for key in result["muscle_paths"]["skeleton"])
 
 
 def test_report_with_peers(stub):

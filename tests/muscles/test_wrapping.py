@@ -144,6 +144,45 @@ def test_past_the_end_of_a_cylinder_the_path_is_straight():
     assert length(points, surface("cylinder", 0.03, 0.3))[1] == 2
 
 
+def apex_heights(p, q, radius):
+    """Heights of OpenSim's tangent points on a cylinder along z, by its construction: a slow, obvious twin.
+
+    The plane through p, q and an apex on the surface cuts the lines of tangency.
+    """
+    near, far = np.hypot(*p[:2]), np.hypot(*q[:2])
+    middle = p + near / (near + far) * (q - p)
+    axis = np.array([0.0, 0.0, middle[2]])
+    out = np.cross([0.0, 0.0, 1.0], np.cross(p - axis, q - axis))
+    out *= radius / np.linalg.norm(out)
+    apex = min((axis + out, axis - out), key=lambda x: np.linalg.norm(x - middle))
+    normal = np.cross(p - apex, q - apex)
+    side = 1.0 if p[0] * q[1] - p[1] * q[0] > 0.0 else -1.0
+    heights = []
+    for point, other, sign in ((p, q, side), (q, p, -side)):
+        angle = np.arctan2(point[1], point[0]) + sign * np.arccos(radius / np.hypot(*point[:2]))
+        touch = radius * np.array([np.cos(angle), np.sin(angle)])
+        z = (normal @ p - normal[:2] @ touch) / normal[2]
+        heights.append(z if abs(z - other[2]) < abs(point[2] - other[2]) else point[2])
+    return heights
+
+
+def test_ends_of_a_cylinder_are_judged_by_the_apex_plane():
+    """Oblique segments near an end: exact and OpenSim's paths, with and without an idle second wrap, agree."""
+    rng = np.random.default_rng(2)
+    radius, half = 0.02, 0.03
+    short, far = surface("cylinder", radius, half), surface("sphere", 0.01, frame=Frame((9.0, 9.0, 9.0)), name="far")
+    outcomes = []
+    for _ in range(300):
+        p, q = (np.array([x, *rng.uniform(-1.0, 1.0, 2) * [0.01, 0.1]]) for x in (-0.04, 0.05))
+        expected = min(map(abs, apex_heights(p, q, radius))) <= half  # all of these segments cut the surface
+        for objects in ((short,), (short, far)):
+            model = free_body_model((at(*p), at(*q, "b")), over(*objects), objects)
+            for geometry in ("exact", "opensim"):
+                assert (muscle_paths(model, REST, geometry=geometry).wrap_state[0, 0] > 0) == expected, (p, q)
+        outcomes.append(expected)
+    assert 0.1 < np.mean(outcomes) < 0.9
+
+
 def test_of_two_cutting_segments_the_first_wraps():
     points = [at(-0.05, 0.01, 0), at(0.05, 0.01, 0), at(-0.05, -0.01, 0.1, "b")]
     thing = surface("cylinder", 0.03, 1.0)
@@ -218,6 +257,16 @@ def test_moving_and_conditional_points():
         b = insertion(q)
         expected = np.linalg.norm(a - via) + np.linalg.norm(via - b) if bent else np.linalg.norm(a - b)
         assert paths.length[row, 0] == pytest.approx(expected, abs=1e-10), "the range includes its ends"
+
+
+@pytest.mark.parametrize("geometry", ["exact", "opensim"])
+def test_opensim_has_conditional_points_a_little_beyond_their_range(geometry):
+    """1e-5 beyond, as `ConditionalPathPoint::isActive`."""
+    model = moving_and_conditional_model()  # active from 0 to 1
+    rows = [[1.0], [1.0 + 0.9e-5], [1.0 + 1.1e-5], [-0.9e-5], [-1.1e-5]]
+    lengths = muscle_paths(model, rows, geometry=geometry).length[:, 0]
+    active = lengths > muscle_paths(model, [[1.1]]).length[0, 0] + 0.01
+    assert active.tolist() == [True, geometry == "opensim", False, geometry == "opensim", False]
 
 
 def test_velocity_is_the_rate_of_length():

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from borelli.bench import peers_mujoco, peers_ode, peers_pinocchio, poses, run_borelli
+from borelli.bench import load_sharing, muscle_paths, peers_mujoco, peers_ode, peers_pinocchio, poses, run_borelli
 from borelli.bench.ground_truth import motion
 from borelli.bench.metrics import JOBS, Measurement
 
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
 """Links: steps measured. Direct solvers of peers cost the cube of the links, seconds per step at 1000."""
-QUICK_CHAINS, QUICK_STEPS, QUICK_SECONDS = (10, 20), 20, 0.25
+QUICK_CHAINS, QUICK_STEPS, QUICK_SECONDS, QUICK_FRAMES = (10, 20), 20, 0.25, 24
 
 ROUNDS = 5
 """Rounds in which the engines take turns, since the clock of a busy machine drifts by more than they differ."""
@@ -27,13 +28,16 @@ ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep
 Result = dict[str, Any]
 
 
-def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None = None) -> Result:
+def run(
+    peers: bool, quick: bool = False, progress: Callable[[str], None] | None = None, data: Path | None = None
+) -> Result:
     """Run the benchmark.
 
     Args:
         peers: Also measure ODE, MuJoCo and Pinocchio, where installed; others are listed under "absent".
         quick: Use 0.25 s of motion and two short chains, for tests only.
         progress: Called with a description of each measurement.
+        data: Folder of public models, for muscles; those it lacks are listed under "missing_data".
 
     Returns:
         All results in a form that JSON can represent; times are medians [us per step].
@@ -62,7 +66,23 @@ def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None
         if not quick or links in QUICK_CHAINS:
             log(f"chain of {links}")
             result["chain"][str(links)] = _entry(_chain_calls(links, QUICK_STEPS if quick else steps, present))
+    _measure_muscles(result, data, rounds, quick, present, log)
     return result
+
+
+def _measure_muscles(
+    result: Result, data: Path | None, rounds: int, quick: bool, present: set[str], log: Callable[[str], None]
+) -> None:
+    """Add paths and load sharing; the quick run leaves out the files and OpenSim."""
+    log("muscle paths")
+    folder, frames = (None, QUICK_FRAMES) if quick else (data, muscle_paths.FRAMES)
+    paths, missing, skeleton = muscle_paths.measure_all(folder, rounds, frames, "mujoco" in present)
+    log("load sharing")
+    sharing, others = load_sharing.measure_all(skeleton, folder, peers="absent" in result and not quick)
+    result["muscle_paths"], result["load_sharing"] = paths, sharing
+    if "opensim" in others:
+        result["absent"]["opensim"] = others.pop("opensim")
+    result["missing_data"] = {} if quick else missing | others
 
 
 def _calls(measure: str, present: set[str], *arguments: Any) -> dict[str, Callable[[], Measurement]]:
@@ -104,9 +124,13 @@ def print_report(result: Result, console: Console | None = None) -> None:
     console.print(_torque_table(result))
     console.print(_pose_table(result))
     console.print(_chain_table(result))
+    console.print(_muscle_table(result))
+    console.print(_sharing_table(result))
     console.print(f"kernels compiled in {result['compile_s']:.1f} s")
     for name, reason in result.get("absent", {}).items():
         console.print(f"{name} was not measured: {reason}")
+    for name, reason in result["missing_data"].items():
+        console.print(f"muscles of {name} were not measured: {reason}")
 
 
 def _engines_in(entry: dict[str, float]) -> dict[str, str]:
@@ -172,4 +196,24 @@ def _chain_table(result: Result) -> Table:
     table = _table("Chain of ball-jointed links, us per step", "links", engines.values())
     for links, entry in chains.items():
         table.add_row(links, *(_time(entry, prefix) if f"{prefix}us" in entry else "-" for prefix in engines))
+    return table
+
+
+def _muscle_table(result: Result) -> Table:
+    headings = ("muscles", "us per frame", "us per muscle", "MuJoCo, us per muscle", "virtual work error, m")
+    table = _table("Lengths and moment arms", "model", headings)
+    for name, entry in result["muscle_paths"].items():
+        peer = f"{entry['mujoco_us_per_muscle']:.3f}" if "mujoco_us_per_muscle" in entry else "-"
+        own = f"{entry['muscles']:.0f}", f"{entry['us']:.1f}", f"{entry['us_per_muscle']:.3f}"
+        table.add_row(muscle_paths.MODELS[name][0], *own, peer, f"{entry['virtual_work_m']:.1g}")
+    return table
+
+
+def _sharing_table(result: Result) -> Table:
+    headings = ("us per frame", "frames/s", "OpenSim, us per frame", "force difference, N")
+    table = _table("Load sharing", "problem", headings)
+    for name, entry in result["load_sharing"].items():
+        peer = f"{entry['opensim_us']:.0f} ({entry['opensim_times']:.0f}x)" if "opensim_us" in entry else "-"
+        difference = f"{entry['opensim_force_difference_n']:.1f}" if "opensim_us" in entry else "-"
+        table.add_row(load_sharing.TITLES[name], f"{entry['us']:.0f}", f"{1e6 / entry['us']:.0f}", peer, difference)
     return table

@@ -8,12 +8,30 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from borelli.bench.load_sharing import TITLES
 from borelli.bench.metrics import JOBS
+from borelli.bench.muscle_paths import MODELS
 from borelli.bench.poses import POSE_METHODS
 
 STEP_ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep", "mujoco_": "MuJoCo"}
 TORQUE_ENGINES = STEP_ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
 CHAIN_ENGINES = STEP_ENGINES | {"pinocchio_aba_": "Pinocchio aba"}
+POSE_COLUMNS = {"us": "us per frame", "angle_rms_deg": "angle error, deg", "torque_rms_nm": "torque error, N m"}
+PATH_COLUMNS = {
+    "muscles": "muscles",
+    "us": "us per frame",
+    "us_per_muscle": "us per muscle",
+    "mujoco_us_per_muscle": "MuJoCo, us per muscle",
+    "virtual_work_m": "largest \\|R + dl/dq\\|, m",
+}
+SHARING_COLUMNS = {
+    "us": "us per frame",
+    "opensim_us": "OpenSim, us per frame",
+    "opensim_times": "ratio",
+    "opensim_activation_difference": "activation difference",
+    "opensim_force_difference_n": "force difference, N",
+}
+"""Key of a metric: heading of its column."""
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -30,9 +48,13 @@ def markdown(result: dict[str, Any]) -> str:
         "## Torques from exact poses",
         _table("", TORQUE_ENGINES, [(title, result["torques"], key) for title, key in torques.items()]),
         "## Poses from 41 markers",
-        _poses(result["poses"]),
+        _plain("", POSE_COLUMNS, {POSE_METHODS[name]: entry for name, entry in result["poses"].items()}),
         "## Chains [us per step]",
         _table("links", CHAIN_ENGINES, [(links, entry, "us") for links, entry in result["chain"].items()]),
+        "## Muscles: lengths and moment arms",
+        _plain("model", PATH_COLUMNS, {MODELS[name][0]: entry for name, entry in result["muscle_paths"].items()}),
+        "## Muscles: load sharing",
+        _plain("problem", SHARING_COLUMNS, {TITLES[name]: entry for name, entry in result["load_sharing"].items()}),
     ]
     return "\n\n".join(parts)
 
@@ -45,10 +67,10 @@ def _table(first: str, engines: dict[str, str], lines: Sequence[tuple[str, dict[
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _poses(entries: dict[str, dict[str, float]]) -> str:
-    rows = [["", "us per frame", "angle error, deg", "torque error, N m"], ["---", "---:", "---:", "---:"]]
-    keys = ("us", "angle_rms_deg", "torque_rms_nm")
-    rows += [[POSE_METHODS[name], *(_number(entry.get(key)) for key in keys)] for name, entry in entries.items()]
+def _plain(first: str, columns: dict[str, str], entries: dict[str, dict[str, float]]) -> str:
+    """Return a table with one line per entry and one column per key."""
+    rows = [[first, *columns.values()], ["---", *("---:" for _ in columns)]]
+    rows += [[title, *(_number(entry.get(key)) for key in columns)] for title, entry in entries.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

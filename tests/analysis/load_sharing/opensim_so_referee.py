@@ -3,8 +3,9 @@
     python opensim_so_referee.py job.json
 
 The job has: model, actuators ("" for none), coordinates, loads ("" for none), cutoff [Hz], start, end, step_interval,
-folder, out. Writes to `out` (npz) for each frame what OpenSim's static optimization found, and what it had: moment arms
-[m], forces at full activation [N], columns of the other actuators (generalized force per unit of control).
+criterion and iterations of the optimizer, folder, out. Writes to `out` (npz) for each frame what OpenSim's static
+optimization found, and what it had: moment arms [m], forces at full activation [N], columns of the other actuators
+(generalized force per unit of control).
 Prints the CPU seconds that it took.
 """
 
@@ -37,6 +38,8 @@ def run(job):
     sharing.setUseModelForceSet(True)
     sharing.setActivationExponent(2.0)
     sharing.setUseMusclePhysiology(True)
+    sharing.setConvergenceCriterion(job["criterion"])
+    sharing.setMaxIterations(job["iterations"])
     for analysis in (sharing, states):
         analysis.setStartTime(job["start"])
         analysis.setEndTime(job["end"])

@@ -179,7 +179,7 @@ def _set_cold_slopes(problem, buffers):
 
 @kernel_function
 def _newton_step(problem, f, buffers):
-    """Compute the Newton step by Cholesky's factorization H = U^T U."""
+    """Compute the Newton step by Cholesky's factorization H = U^T U over the entries that are not zero."""
     start, row, entry = problem.start, problem.row, problem.entry[f]
     U, step, m = buffers.hessian, buffers.step, len(buffers.step)
     for i in range(m):
@@ -194,25 +194,28 @@ def _newton_step(problem, f, buffers):
                 scaled, line = slope * entry[a], U[row[a]]
                 for b in range(a, start[i + 1]):
                     line[row[b]] += scaled * entry[b]
+    index, filled = buffers.filled_columns, buffers.filled
     for i in range(m):
-        line = U[i]
+        line, own, count = U[i], index[i], 0
         # rounding may leave a pivot of a direction that e alone makes positive definite below e
         inverse = 1.0 / np.sqrt(max(line[i], buffers.softness[i]))
-        for j in range(i, m):
-            line[j] *= inverse
-        line[i] = inverse
+        for j in range(i + 1, m):
+            if line[j] != 0.0:
+                line[j] *= inverse
+                own[count] = j
+                count += 1
+        line[i], filled[i] = inverse, count
         step[i] *= inverse
-        for k in range(i + 1, m):
-            a = line[k]
-            if a != 0.0:
-                step[k] -= a * step[i]
-                other = U[k]
-                for j in range(k, m):
-                    other[j] -= a * line[j]
+        for c in range(count):
+            k = own[c]
+            a, other = line[k], U[k]
+            step[k] -= a * step[i]
+            for d in range(c, count):
+                other[own[d]] -= a * line[own[d]]
     for i in range(m - 1, -1, -1):
-        line, value = U[i], step[i]
-        for k in range(i + 1, m):
-            value -= line[k] * step[k]
+        line, own, value = U[i], index[i], step[i]
+        for c in range(filled[i]):
+            value -= line[own[c]] * step[own[c]]
         step[i] = value * line[i]
 
 

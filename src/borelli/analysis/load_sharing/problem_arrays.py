@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,10 @@ class Buffers(NamedTuple):
     """(m,) that of the required torque, where b is the nearest one."""
     hessian: Floats
     """(m, m) upper triangle."""
+    filled_columns: NDArray[np.int64]
+    """(m, m) columns of the entries of each row of its factor that are not zero."""
+    filled: NDArray[np.int64]
+    """(m,) number of these."""
     control: Floats
     """(n,) x"""
     slope: Floats
@@ -99,5 +103,6 @@ class Buffers(NamedTuple):
 def make_buffers(n: int, m: int) -> Buffers:
     """Return work arrays for n actuators and m rows."""
     by_row = ("y", "other_y", "required", "center", "softness", "diagonal", "gradient", "step", "unattained", "total")
-    arrays = {name: np.zeros(m if name in by_row else n) for name in Buffers._fields}
-    return Buffers(**arrays | {"hessian": np.zeros((m, m))})
+    arrays: dict[str, Any] = {name: np.zeros(m if name in by_row else n) for name in Buffers._fields}
+    whole = {"filled_columns": np.zeros((m, m), np.int64), "filled": np.zeros(m, np.int64)}
+    return Buffers(**arrays | whole | {"hessian": np.zeros((m, m))})

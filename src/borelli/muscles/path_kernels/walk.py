@@ -25,6 +25,8 @@ from borelli.muscles.path_kernels.wrap_segment import (
 )
 from borelli.tree.forward_kinematics import evaluate_function
 
+CONDITION_TOLERANCE = 1e-5
+"""Distance [rad or m] beyond the range of a conditional point within which OpenSim has it active."""
 OPENSIM_PASSES = 8
 OPENSIM_TOLERANCE = 0.0005
 """Change of length [m] below which OpenSim ends its passes over several wraps."""
@@ -44,10 +46,10 @@ def walk_paths(arrays_at, q, position, rotation, geometry, work_at, length):
     arrays, work = load_shared(arrays_at, work_at)
     _place_objects(arrays_at, position, rotation, work_at)
     for m in range(len(arrays.first_point) - 1):
-        _place_points(arrays_at, m, q, position, rotation, work_at)
+        _place_points(arrays_at, m, q, position, rotation, geometry, work_at)
         if arrays.first_wrap[m + 1] > arrays.first_wrap[m]:
             _apply_wraps(arrays_at, m, q, position, rotation, geometry, work_at)
-        length[m] = _pull(work, arrays.first_node[m], work.node_count[m])
+        length[m] = _pull(work_at, arrays.first_node[m], work.node_count[m])
 
 
 @inline
@@ -80,13 +82,14 @@ def _place_objects(arrays_at, position, rotation, work_at):
 
 
 @kernel_function
-def _place_points(arrays_at, m, q, position, rotation, work_at):
+def _place_points(arrays_at, m, q, position, rotation, geometry, work_at):
     """Fill the nodes of a muscle with its active points."""
     arrays, work = load_shared(arrays_at, work_at)
-    node = arrays.first_node[m]
+    node, beyond = arrays.first_node[m], CONDITION_TOLERANCE if geometry == OPENSIM else 0.0
     for i in range(arrays.first_point[m], arrays.first_point[m + 1]):
         c = arrays.condition[i]
-        if c >= 0 and not (arrays.condition_range[i, 0] <= q[c] <= arrays.condition_range[i, 1]):
+        low, high = arrays.condition_range[i, 0] - beyond, arrays.condition_range[i, 1] + beyond
+        if c >= 0 and not (low <= q[c] <= high):
             continue
         x, y, z = arrays.point_position[i, 0], arrays.point_position[i, 1], arrays.point_position[i, 2]
         if arrays.first_motion[i + 1] > arrays.first_motion[i]:
@@ -132,11 +135,11 @@ def _apply_wraps(arrays_at, m, q, position, rotation, geometry, work_at):
             before = work.wrap_state[w]
             if not _apply_wrap(arrays_at, m, w, False, k > 0, position, rotation, geometry, work_at):
                 return  # no point of the range is active
-            change = max(change, _touch_change(work, base, work.node_count[m], w, geometry == OPENSIM))
+            change = max(change, _touch_change(work_at, base, work.node_count[m], w, geometry == OPENSIM))
             if (before > NONE) != (work.wrap_state[w] > NONE):
                 change = 1.0
         if geometry == OPENSIM:
-            length = _stale_length(work, base, work.node_count[m])
+            length = _stale_length(work_at, base, work.node_count[m])
             if abs(length - last_length) < OPENSIM_TOLERANCE:
                 return
             last_length = length
@@ -176,7 +179,7 @@ def _converge(arrays_at, m, work_at):
             before = work.touch[w]
             for j in range(6):
                 work.ends[j // 3, j % 3] = work.node_position[i + j // 3, j % 3]
-            change = max(change, _set_tangents(work, k, i, out))
+            change = max(change, _set_tangents(work_at, k, i, out))
             for j in range(6):
                 new = work.node_position[i + j // 3, j % 3] - work.ends[j // 3, j % 3]
                 if since > 0:
@@ -200,8 +203,9 @@ def _converge(arrays_at, m, work_at):
 
 
 @kernel_function
-def _set_tangents(work, k, at, best):
+def _set_tangents(work_at, k, at, best):
     """Set two nodes to the tangent points and length in `best`; return their largest displacement [m]."""
+    work = load_shared(work_at)
     o, R, change = work.object_position[k], work.object_rotation[k], 0.0
     for n in range(2):
         x, y, z, out = best[3 * n], best[3 * n + 1], best[3 * n + 2], work.node_position[at + n]
@@ -219,7 +223,7 @@ def _apply_wrap(arrays_at, m, w, single, again, position, rotation, geometry, wo
     arrays, work = load_shared(arrays_at, work_at)
     base = arrays.first_node[m]
     if again:
-        _remove(work, base, m, w)
+        _remove(work_at, base, m, w)
     k = arrays.wrap_object[w]
     work.wrap_state[w] = NONE
     if arrays.object_active[k] == 0:
@@ -308,8 +312,9 @@ def _range_nodes(arrays, work, base, m, w):
 
 
 @kernel_function
-def _remove(work, base, m, w):
+def _remove(work_at, base, m, w):
     """Remove the tangent points of a wrap from the nodes."""
+    work = load_shared(work_at)
     count = work.node_count[m]
     for i in range(base, base + count):
         if work.node_wrap[i] == w:
@@ -327,7 +332,7 @@ def _insert(arrays_at, work_at, base, m, w, at):
         _copy_node(work, j, j + 2)
     work.node_count[m] += 2
     k = arrays.wrap_object[w]
-    _set_tangents(work, k, at, work.result[1])
+    _set_tangents(work_at, k, at, work.result[1])
     work.wrap_side[w] = work.result[1, 7]
     for n in range(at, at + 2):
         work.node_body[n], work.node_slot[n] = arrays.object_body[k], arrays.wrap_slot[w]
@@ -345,11 +350,12 @@ def _copy_node(work, i, j):
 
 
 @kernel_function
-def _touch_change(work, base, count, w, first_only):
+def _touch_change(work_at, base, count, w, first_only):
     """Return the largest displacement of a wrap's tangent points since they were stored, and store them.
 
     `first_only` stores those of the first pass.
     """
+    work = load_shared(work_at)
     change, n, known = 0.0, 0, work.touch[w, 0] == work.touch[w, 0]
     for i in range(base, base + count):
         if work.node_wrap[i] == w:
@@ -363,11 +369,12 @@ def _touch_change(work, base, count, w, first_only):
 
 
 @kernel_function
-def _stale_length(work, base, count):
+def _stale_length(work_at, base, count):
     """Return the length by which OpenSim ends its passes.
 
     OpenSim 4.6 caches the positions of tangent points in the first pass; only lengths over surfaces are new.
     """
+    work = load_shared(work_at)
     length, n = 0.0, 0
     for i in range(base, base + count - 1):
         if work.node_arc[i] >= 0.0:
@@ -385,8 +392,9 @@ def _stale_length(work, base, count):
 
 
 @kernel_function
-def _pull(work, base, count):
+def _pull(work_at, base, count):
     """Return the length and fill the forces per unit tension on the nodes."""
+    work = load_shared(work_at)
     length = 0.0
     for i in range(base, base + count):
         work.node_force[i, 0] = work.node_force[i, 1] = work.node_force[i, 2] = 0.0

@@ -63,21 +63,31 @@ def wrap_segment(kind, sizes, axis, allowed, method, single, geometry, p, q, out
 
 @kernel_function
 def _wrap_cylinder(px, py, pz, qx, qy, qz, radius, half_length, axis, allowed, apex, out):
+    """Wrap over a cylinder; `apex` moves the tangent points along it as OpenSim does for a path with one wrap.
+
+    A path does not wrap beyond the ends of the cylinder. OpenSim decides that by the heights in the apex plane, and so
+    does this function for every path.
+    """
     result, side, far = cylinder_rule(px, py, pz, qx, qy, qz, radius, axis, allowed)
     if result <= NONE:
         return result
     cylinder_path(px, py, pz, qx, qy, qz, radius, side, out)
     out[7] = side
-    if apex:
-        _apex_plane(px, py, pz, qx, qy, qz, radius, far, out)
-    if abs(out[2]) > half_length and abs(out[5]) > half_length:
-        return NONE
+    # heights in the apex plane are within |p_z - q_z| of one of the ends
+    if apex or max(abs(pz), abs(qz), abs(2.0 * qz - pz), abs(2.0 * pz - qz)) > half_length:
+        z1, z2 = _apex_heights(px, py, pz, qx, qy, qz, radius, far, out)
+        if abs(z1) > half_length and abs(z2) > half_length:
+            return NONE
+        if apex:
+            rise = out[5] - out[2]
+            around = sqrt(max(out[6] * out[6] - rise * rise, 0.0))
+            out[2], out[5], out[6] = z1, z2, hypot(around, z2 - z1)
     return result
 
 
 @kernel_function
-def _apex_plane(px, py, pz, qx, qy, qz, radius, far, out):
-    """Move the tangent points along the cylinder as OpenSim does for a path with one wrap.
+def _apex_heights(px, py, pz, qx, qy, qz, radius, far, out):
+    """Return the heights of OpenSim's tangent points along a cylinder.
 
     They lie in the plane through p, q and an apex on the surface, above the point of the line p q that divides it as
     the distances of p and q from the axis.
@@ -101,9 +111,7 @@ def _apex_plane(px, py, pz, qx, qy, qz, radius, far, out):
                 z1 = a
             if abs(b - pz) < abs(pz - qz):
                 z2 = b
-    rise = out[5] - out[2]
-    around = sqrt(max(out[6] * out[6] - rise * rise, 0.0))
-    out[2], out[5], out[6] = z1, z2, hypot(around, z2 - z1)
+    return z1, z2
 
 
 @kernel_function
