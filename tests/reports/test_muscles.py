@@ -211,3 +211,37 @@ def test_player_data_are_the_path_points(energy, monkeypatch, size):
     activation = np.frombuffer(b64decode(data["muscles"]["activation"]), np.uint8).reshape(len(frames), -1)
     expected = energy.muscles.data["muscle_activation"].values[::every]
     assert activation / data["muscles"]["steps"] == pytest.approx(expected, abs=0.5 / data["muscles"]["steps"] + 1e-9)
+
+
+def with_emg(energy, lag_frames):
+    """Return the energy with EMG of the right soleus: its own activation, earlier by some frames."""
+    data = energy.muscles.data
+    names = data["muscle"].values.tolist()
+    envelope = np.full(data["muscle_activation"].shape, np.nan)
+    activation = data["muscle_activation"].sel(muscle="soleus_r").values
+    envelope[:, names.index("soleus_r")] = np.roll(activation, -lag_frames)
+    data = data.assign(emg_envelope=(("time", "muscle"), envelope))
+    return replace(energy, muscles=replace(energy.muscles, data=data))
+
+
+def test_emg_is_drawn_next_to_the_activation_and_compared_with_it(energy, page, tmp_path):
+    write_report(with_emg(energy, 0), tmp_path / "report.html")
+    text = section(parsed(tmp_path / "report.html")[0], "muscles")
+    assert "right, EMG" in text and "left, EMG" not in text and "EMG" not in section(page, "muscles")
+    for title in GROUPS:
+        plot = re.search(rf'aria-label="{title.capitalize()}">(.*?)</svg>', text, re.DOTALL)[1]
+        assert ('data-name="right, emg"' in plot) == (title == "soleus")
+    soleus = re.search(r'aria-label="Soleus">(.*?)</svg>', text, re.DOTALL)[1]
+    lines = dict(re.findall(r'class="s (right|right dash)"[^>]*points="([^"]*)"', soleus))
+    assert lines["right"] == lines["right dash"]
+    row = re.search(r"<td><code>soleus_r</code></td>(?:<td[^>]*>[^<]*</td>){5}", text)[0]
+    assert re.findall(r">([^<>]+)</td>", row)[:4] == ["1.00", "1.00", "0 ms", "100 %"]
+
+
+def test_emg_that_leads_is_stated_with_its_lead(energy, tmp_path):
+    frames = 5
+    write_report(with_emg(energy, frames), tmp_path / "report.html")
+    text = section(parsed(tmp_path / "report.html")[0], "muscles")
+    row = re.search(r"<td><code>soleus_r</code></td>(?:<td[^>]*>[^<]*</td>){5}", text)[0]
+    lead = f"{1e3 * frames / energy.torques.motion.rate:.0f} ms"
+    assert re.findall(r">([^<>]+)</td>", row)[2] == lead

@@ -88,6 +88,21 @@ def activation_curves(muscles: MuscleForces) -> tuple[Curve, ...]:
     )  # fmt: skip
 
 
+def emg_curves(muscles: MuscleForces) -> dict[str, Curve]:
+    """Return the EMG envelope of each group that has one, by the title of its curve: the mean of its muscles."""
+    if "emg_envelope" not in muscles.data:
+        return {}
+    values = muscles.data["emg_envelope"].values
+    recorded = np.isfinite(values).any(axis=0)
+    curves = []
+    for group in muscle_groups(muscles):
+        own = {side: [k for k in columns if recorded[k]] for side, columns in group.columns.items()}
+        sides = {side: values[:, columns].mean(axis=1) for side, columns in own.items() if columns}
+        if sides:
+            curves.append(_curve(group, "emg", "0 to 1", sides))
+    return {curve.title: curve for curve in curves}
+
+
 def force_curves(muscles: MuscleForces) -> tuple[Curve, ...]:
     """Return the force of each group [N]: the sum of its muscles, along their tendons."""
     values = muscles.data["muscle_force"].values

@@ -129,12 +129,17 @@ def time_plot(
     *,
     including: Sequence[float] = (),
     references: Sequence[float] = (),
+    dashed: Curve | None = None,
 ) -> str:
     """Return the plot of a curve over time; `including` and `references` are those of `line_plot`."""
     lines = [
         Line(side, gait.time, values, side, **_interval(uncertainty, "in_time", curve.name, side))
         for side, values in curve.sides.items()
     ]
+    if dashed is not None:
+        lines += [
+            Line(f"{side}, {dashed.group}", gait.time, values, f"{side} dash") for side, values in dashed.sides.items()
+        ]
     return line_plot(curve.title, "time [s]", curve.label, lines, including=including, references=references)
 
 
@@ -145,6 +150,7 @@ def cycle_plot(
     *,
     including: Sequence[float] = (),
     references: Sequence[float] = (),
+    dashed: Curve | None = None,
 ) -> str:
     """Return the plot of a curve over the gait cycle; `including` and `references` are those of `line_plot`."""
     norm, second = gait.normative(curve), gait.normative(curve, "pinzone2014")
@@ -157,6 +163,11 @@ def cycle_plot(
             lines.append(
                 Line(side, PERCENT, rows.mean(axis=0), side, **_interval(uncertainty, "over_cycle", curve.name, side))
             )
+    if dashed is not None:
+        for side in dashed.sides:
+            rows = curve_by_stride(gait, dashed, side)
+            if len(rows):
+                lines.append(Line(f"{side}, {dashed.group}", PERCENT, rows.mean(axis=0), f"{side} dash"))
     return line_plot(
         curve.title, "gait cycle [%]", curve.label, lines, kind="cycle",
         norm=None if norm is None else NormativeBand(PERCENT, norm.mean, norm.sd),

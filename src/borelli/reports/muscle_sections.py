@@ -11,8 +11,16 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.muscle_forces import MAX_UNATTAINED, MuscleForces, unattained_fractions
 from borelli.export.clinical_names import clinical_name
 from borelli.export.gait_curves import SIDES, Curve, Gait
-from borelli.export.muscle_curves import activation_curves, body_weight, contact_curves, force_curves, known_frames
+from borelli.export.muscle_curves import (
+    activation_curves,
+    body_weight,
+    contact_curves,
+    emg_curves,
+    force_curves,
+    known_frames,
+)
 from borelli.export.opensim_names import has_borelli_root
+from borelli.recording.emg.agreement import MIN_SAMPLES, emg_agreement
 from borelli.reports.gait_sections import CURSOR, cycle_plot, time_plot
 from borelli.reports.html_parts import folded, legend, number_cells, table
 from borelli.reports.svg import Line, line_plot
@@ -40,6 +48,10 @@ HUMAN_CONTACT = (
     "them, but do not use them as loads."
 )
 """Peaks by side and joint of the walks of `docs/accuracy.md`, divided by `IMPLANT_PEAKS`."""
+EMG_WORDS = (
+    "Dashed: EMG envelopes, from 0 to their largest value or to that of the reference contraction. EMG leads force by "
+    "30 to 100 ms (Cavanagh and Komi 1979); its timing can be compared with that of activations, its size cannot."
+)
 METABOLIC_MODELS = {"umberger2010": "Umberger (2010)", "bhargava2004": "Bhargava et al. (2004)"}
 
 
@@ -49,11 +61,15 @@ def muscle_section(energy: Energy, gait: Gait) -> str:
     if muscles is None:
         return ""
     marks = {f"mark {side}": f"{side} toe-off" for side in gait.toe_off} if gait.strides else {}
-    sides = legend(right="right", left="left", **marks, cursor=CURSOR)
+    emg = emg_curves(muscles)
+    dashed = {f"{side} dash": f"{side}, EMG" for side in SIDES if any(side in one.sides for one in emg.values())}
+    sides = legend(right="right", left="left", **dashed, **marks, cursor=CURSOR)
     contacts = contact_curves(muscles)
     peaks = {curve.name: _published(gait, curve) for curve in contacts}
     implants = {"published": "mean peak of walking, instrumented implants"} if any(peaks.values()) else {}
-    activations = "".join(_plot(gait, curve, including=(0.0, 1.0)) for curve in activation_curves(muscles))
+    activations = "".join(
+        _plot(gait, one, including=(0.0, 1.0), dashed=emg.get(one.title)) for one in activation_curves(muscles)
+    )
     forces = "".join(_plot(gait, one, including=(0.0,), references=peaks[one.name]) for one in contacts)
     contact_words = CONTACT_WORDS + (HUMAN_CONTACT if has_borelli_root(energy.torques.motion.model) else "")
     contact_part = (
@@ -63,7 +79,7 @@ def muscle_section(energy: Energy, gait: Gait) -> str:
     )
     return (
         f'<p class="lead">{_lead(muscles)}</p><h3>Activations</h3>{sides}<div class="plots">{activations}</div>'
-        + (contact_part if contacts else "")
+        + _emg_table(muscles) + (contact_part if contacts else "")
         + "<h3>Peak muscle forces</h3>" + _force_table(muscles) + _every_muscle(muscles)
         + '<div class="plots wide"><div><h3>Unattained torque</h3>' + _unattained_table(muscles)
         + "</div><div>" + _metabolic_part(energy) + "</div></div>"
@@ -88,9 +104,46 @@ def _published(gait: Gait, curve: Curve) -> tuple[float, ...]:
     return (IMPLANT_PEAKS[curve.name],) if walking and curve.name in IMPLANT_PEAKS else ()
 
 
-def _plot(gait: Gait, curve: Curve, *, including: Sequence[float] = (), references: Sequence[float] = ()) -> str:
+def _plot(
+    gait: Gait,
+    curve: Curve,
+    *,
+    including: Sequence[float] = (),
+    references: Sequence[float] = (),
+    dashed: Curve | None = None,
+) -> str:
     draw = cycle_plot if gait.strides else time_plot
-    return draw(gait, curve, None, including=including, references=references)
+    return draw(gait, curve, None, including=including, references=references, dashed=dashed)
+
+
+def _emg_table(muscles: MuscleForces) -> str:
+    """Return how well the activation of each muscle with EMG agrees with its envelope; "" without EMG."""
+    if "emg_envelope" not in muscles.data:
+        return ""
+    known, rate = known_frames(muscles), float(muscles.data.attrs["rate_hz"])
+    rows = ""
+    for name in muscles.data["muscle"].values:
+        activation, envelope = (
+            np.where(known, muscles.data[one].sel(muscle=name).values, np.nan)
+            for one in ("muscle_activation", "emg_envelope")
+        )
+        if np.isfinite(activation + envelope).sum() >= MIN_SAMPLES:
+            found = emg_agreement(activation, envelope, rate)
+            cells = (
+                _figure(found.r), _figure(found.r_at_lag), f"{1e3 * found.lag:.0f} ms",
+                f"{100.0 * found.on_off:.0f} %", f"{100.0 * found.on_off_by_chance:.0f} %",
+            )  # fmt: skip
+            rows += f"<tr><td><code>{escape(str(name))}</code></td>{number_cells(*cells)}</tr>"
+    head = ("Muscle", "Correlation", "Largest correlation", "at EMG earlier by", "On and off together", "By chance")
+    return (
+        f'<p class="small">{EMG_WORDS}</p>' + folded("Activations and EMG, by muscle", table(head, rows))
+        if rows
+        else ""
+    )
+
+
+def _figure(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
 
 
 def _force_table(muscles: MuscleForces) -> str:
