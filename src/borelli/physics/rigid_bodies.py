@@ -53,9 +53,11 @@ def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
 
 
 @kernel_function
-def sum_applied_forces(applied, kinematic, time, rotation, wrench_out):
+def sum_applied_forces(applied, body_wrench, kinematic, time, rotation, wrench_out):
     """Write the sum of applied forces and torques on every body, at its center of mass [N, N m]."""
-    wrench_out[:, :] = 0.0
+    for b in range(len(wrench_out)):
+        for n in range(6):
+            wrench_out[b, n] = body_wrench[b, n]
     for i in range(len(applied.body)):
         b = applied.body[i]
         if kinematic[b] or time < applied.span[i, 0] or time >= applied.span[i, 1]:

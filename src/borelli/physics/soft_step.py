@@ -117,7 +117,10 @@ def fill_rows(pointers, tables, state_at, inputs, work, margin, index, aimed):
         if contact_count > len(work.contacts.depth):
             return contact_count
     compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
-    sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
+    sum_applied_forces(
+        inputs.applied_forces, inputs.body_wrench, bodies.kinematic, h * state.clock[0], scratch.rotation,
+        scratch.wrench,
+    )
     fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, aimed)
     work.contact_arrays.count[CONTACTS_NOW], work.rows.used[0] = contact_count, tables.contacts.first_row[0]
     if contact_count > 0:
