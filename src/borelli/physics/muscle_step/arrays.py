@@ -52,6 +52,8 @@ class MuscleTables(NamedTuple):
     excitation: Floats
     """(steps or 1, muscles, 2) at the start and the end of each step since time 0, linear between; one row is that of
     all steps."""
+    geometry: Integers
+    """(1,) index into `borelli.muscles.paths.GEOMETRIES`."""
     substeps: Integers
     """(1,) steps of activation and fiber in a step of the bodies."""
 
@@ -147,6 +149,7 @@ def make_muscle_tables(compiled: CompiledModel, excitation: Floats) -> MuscleTab
         _ligament_arrays(model),
         compiled.center_of_mass,
         excitation,
+        np.zeros(1, np.int64),
         np.array([np.ceil(compiled.step / MAX_FIBER_STEP * (1.0 - 1e-9))], np.int64),
     )
 

@@ -21,7 +21,6 @@ from borelli.muscles.hill_kernels.fiber_steps import advance_muscle, tendon_forc
 from borelli.muscles.hill_kernels.musculotendon import rigid_tendon_state, solve_fiber_length
 from borelli.muscles.hill_kernels.status import CONVERGED, INVALID_INPUT, NOT_CONVERGED
 from borelli.muscles.path_kernels.walk import walk_paths
-from borelli.muscles.path_kernels.wrap_segment import EXACT
 from borelli.muscles.path_kernels.wrap_segment import NOT_CONVERGED as PATH_NOT_FOUND
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.indices import STEP_SIZE
@@ -75,7 +74,9 @@ def evaluate_muscles(tables, state_at, muscles_at, work_at):
     _copy(state.wrap_start, work.paths.warm)
     work.clock[0] = -1
     _locate_bodies(tables, state, muscles.center_of_mass, work)
-    walk_paths(muscles_at.paths, work.coordinate, work.origin, work.rotation, EXACT, work_at.paths, work.length)
+    walk_paths(
+        muscles_at.paths, work.coordinate, work.origin, work.rotation, muscles.geometry[0], work_at.paths, work.length
+    )
     _find_velocities(muscles_at.paths, state_at, work_at)
     status = _advance_muscles(muscles_at, state.clock[0], tables.parameters[STEP_SIZE], work_at)
     _stretch_ligaments(muscles.ligaments, len(work.muscle), work.length, work.tension)
