@@ -80,7 +80,7 @@ def evaluate_muscles(tables, state_at, muscles_at, work_at):
     _find_velocities(muscles_at.paths, state_at, work_at)
     status = _advance_muscles(muscles_at, state.clock[0], tables.parameters[STEP_SIZE], work_at)
     _stretch_ligaments(muscles.ligaments, len(work.muscle), work.length, work.tension)
-    _sum_wrenches(tables.joints, muscles_at.paths, state_at, work_at)
+    sum_wrenches(tables.joints, muscles_at.paths, state_at, work_at)
     if status == SOLVED:
         work.clock[0] = state.clock[0]
     return status
@@ -187,7 +187,7 @@ def _stretch_ligaments(ligaments, first, length, tension):
 
 
 @kernel_function
-def _sum_wrenches(joints, arrays_at, state_at, work_at):
+def sum_wrenches(joints, arrays_at, state_at, work_at):
     """Fill the wrenches of all tensions on the bodies."""
     arrays, state, work, paths = load_shared(arrays_at, state_at, work_at, work_at.paths)
     wrench, moved = work.wrench, False
