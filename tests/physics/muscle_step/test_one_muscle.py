@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from borelli.muscles.activation import activation_rate
-from borelli.muscles.hill import elastic_tendon_force, fiber_velocity, make_muscle_arrays, rigid_tendon_force
+from borelli.muscles.hill import elastic_tendon_force, evaluate_curve, fiber_velocity, make_muscle_arrays, rigid_tendon_force
 from borelli.physics.inputs import AppliedForce
 
 from .muscled import STEPPINGS, run, slider
@@ -17,8 +17,6 @@ ODE = {"method": "Radau", "rtol": 1e-9, "atol": 1e-12}
 
 def tendon(arrays, path, fiber):
     """Tendon force [N] of a state, from the balance of forces on the tendon itself."""
-    from borelli.muscles.hill import evaluate_curve
-
     width = arrays.optimal_fiber_length[0] * np.sin(arrays.pennation_angle[0])
     strain = (path - np.sqrt(fiber**2 - width**2)) / arrays.tendon_slack_length[0]
     return float(arrays.max_isometric_force[0] * evaluate_curve(arrays, "tendon", [[strain]])[0][0, 0])
@@ -68,7 +66,7 @@ def test_ramp(stepping, speed):
         initial_velocities={"x": speed},
     ).isel(time=-1, muscle=0)  # fmt: skip
     assert abs(float(data["muscle_length"]) - x) < 1e-9 and abs(float(data["muscle_velocity"]) - v) < 1e-9
-    assert abs(float(data["muscle_activation"]) - a) < 1e-6
+    assert abs(float(data["muscle_activation"]) - a) < 1e-5  # excitation is replaced by its mean in each half step
     assert abs(float(data["fiber_length"]) - fiber) < 1e-6
     assert abs(float(data["muscle_force"]) - force) < 0.002 * force
 
@@ -108,8 +106,6 @@ def test_rigid_tendon(stepping):
         da = activation_rate(arrays, [[a]], [[0.5]])[0][0, 0]
         state = rigid_tendon_force(arrays, [[x]], [[v]])
         # Thelen's force-velocity curve depends on activation
-        from borelli.muscles.hill import evaluate_curve
-
         fiber, speed = state.fiber_length[0, 0], state.fiber_velocity[0, 0]
         active = a * evaluate_curve(arrays, "active", [[fiber / 0.1]])[0][0, 0]
         active *= max(evaluate_curve(arrays, "velocity", [[speed / 1.0]], [[a]])[0][0, 0], 0.0)
