@@ -76,8 +76,8 @@ def track_targets(
             `initial_velocities`.
         outside: Bodies that are unknown to the controller: it does not support their weight.
         forces: Forces applied to bodies.
-        excitations: Excitations of muscles as of `simulate`, with method "impulse"; the controller notices their forces
-            by the velocities they change. Default: muscles and ligaments exert no force.
+        excitations: Excitations of muscles as of `simulate`, with method "impulse"; the controller knows their forces,
+            as it knows gravity. Default: muscles and ligaments exert no force.
         settings: Solver settings.
         steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
         record_every: Steps between two records.

@@ -53,11 +53,9 @@ def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
 
 
 @kernel_function
-def sum_applied_forces(applied, body_wrench, kinematic, time, rotation, wrench_out):
+def sum_applied_forces(applied, kinematic, time, rotation, wrench_out):
     """Write the sum of applied forces and torques on every body, at its center of mass [N, N m]."""
-    for b in range(len(wrench_out)):
-        for n in range(6):
-            wrench_out[b, n] = body_wrench[b, n]
+    wrench_out[:, :] = 0.0
     for i in range(len(applied.body)):
         b = applied.body[i]
         if kinematic[b] or time < applied.span[i, 0] or time >= applied.span[i, 1]:
@@ -71,6 +69,14 @@ def sum_applied_forces(applied, body_wrench, kinematic, time, rotation, wrench_o
         wrench_out[b, 3] += applied.torque[i, 0] + tx
         wrench_out[b, 4] += applied.torque[i, 1] + ty
         wrench_out[b, 5] += applied.torque[i, 2] + tz
+
+
+@inline
+def add_wrenches(wrench, sum_inout):
+    """Add the wrenches of all bodies."""
+    for b in range(len(wrench)):
+        for n in range(6):
+            sum_inout[b, n] += wrench[b, n]
 
 
 @inline

@@ -115,8 +115,13 @@ def make_state(compiled: CompiledModel) -> State:
         slot_tangent=np.zeros((slots, 3)),
         clock=np.zeros(1, np.int64),
         muscle=_resting_muscles(model),
-        wrap_start=np.zeros((sum(len(path.wraps) for path in (*model.muscles, *model.ligaments)), 8)),
+        wrap_start=np.zeros((_count_wraps(model), 8)),
     )
+
+
+def _count_wraps(model: Model) -> int:
+    """Return the number of wraps of all muscles and ligaments."""
+    return sum(len(muscle.wraps) for muscle in model.muscles) + sum(len(one.wraps) for one in model.ligaments)
 
 
 def _resting_muscles(model: Model) -> Floats:

@@ -1,4 +1,4 @@
-"""Excitations in scene files: one number, numbers by muscle, a table, or the name of a file with a column per muscle."""
+"""Excitations in scene files: one number, numbers by muscle, a table, or a file with a column per muscle."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ TABLE_KEYS = ("muscles", "time", "value", "interpolation")
 """Keys of `[excitation_table]`; each row of `value` has the excitations at a time."""
 
 
-def excitations_from_table(
-    table: Mapping[str, Any], model: Model, path: str | os.PathLike[str]
-) -> SceneExcitations:
+def excitations_from_table(table: Mapping[str, Any], model: Model, path: str | os.PathLike[str]) -> SceneExcitations:
     """Return the excitations that the table of a scene file states; files are read from its folder.
 
     Raises:

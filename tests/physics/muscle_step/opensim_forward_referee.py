@@ -24,7 +24,7 @@ def excite(model, excitation):
         controller.addActuator(muscles.get(i))
     for name, (times, values) in excitation.items():
         function = opensim.PiecewiseLinearFunction()
-        for t, u in zip(times, values):
+        for t, u in zip(times, values, strict=True):
             function.addPoint(t, u)
         controller.prescribeControlForActuator(name, function)
     model.addController(controller)

@@ -22,7 +22,8 @@ ARM = """
       <joint name="shoulder" type="hinge" axis="0 1 0"/>
       <inertial pos="0 0 -0.15" mass="2" diaginertia="0.015 0.015 0.003"/>
       <site name="upper_front" pos="0.03 0 -0.1"/><site name="upper_back" pos="-0.03 0 -0.12"/>
-      <geom name="elbow_wrap" type="cylinder" size="0.03 0.05" pos="0 0 -0.3" quat="0.7071067811865476 0.7071067811865475 0 0" contype="0" conaffinity="0" mass="0"/>
+      <geom name="elbow_wrap" type="cylinder" size="0.03 0.05" pos="0 0 -0.3" zaxis="0 1 0" contype="0"
+            conaffinity="0" mass="0"/>
       <body name="lower" pos="0 0 -0.3">
         <joint name="elbow" type="hinge" axis="0 1 0"/>
         <inertial pos="0 0 -0.13" mass="1.2" diaginertia="0.008 0.008 0.001"/>
@@ -32,7 +33,9 @@ ARM = """
   </worldbody>
   <tendon>
     <spatial name="flexor_t"><site site="above"/><site site="upper_front"/><site site="lower_front"/></spatial>
-    <spatial name="extensor_t"><site site="behind"/><site site="upper_back"/><geom geom="elbow_wrap"/><site site="lower_back"/></spatial>
+    <spatial name="extensor_t">
+      <site site="behind"/><site site="upper_back"/><geom geom="elbow_wrap"/><site site="lower_back"/>
+    </spatial>
   </tendon>
   <actuator>
     <muscle name="flexor" tendon="flexor_t" force="600" lengthrange="0.25 0.5" timeconst="0.01 0.04" tausmooth="0.2"/>

@@ -27,7 +27,7 @@ START = {"r_shoulder_elev": 0.5, "r_elbow_flex": 0.6}
 TIMES = (0.0, 0.1, 0.2, 0.3, 0.4, 1.0)
 FLEX, EXTEND = (0.02, 0.02, 0.08, 0.08, 0.08, 0.08), (0.02, 0.02, 0.02, 0.02, 0.04, 0.04)
 ANGLE = np.radians(0.25)
-"""[rad] with geodesics: OpenSim's paths over an ellipsoid and a cylinder are up to 0.02 mm longer, their arms differ."""
+"""[rad] with geodesics: OpenSim's paths over ellipsoid and cylinder are up to 0.02 mm longer, their arms differ."""
 ANGLE_SAME_PATHS = np.radians(0.05)
 """[rad] with OpenSim's own rules for paths: an error of first order in the step."""
 FORCE = 1.0

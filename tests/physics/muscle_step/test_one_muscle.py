@@ -5,7 +5,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from borelli.muscles.activation import activation_rate
-from borelli.muscles.hill import elastic_tendon_force, evaluate_curve, fiber_velocity, make_muscle_arrays, rigid_tendon_force
+from borelli.muscles.hill import (
+    elastic_tendon_force,
+    evaluate_curve,
+    fiber_velocity,
+    make_muscle_arrays,
+    rigid_tendon_force,
+)
 from borelli.physics.inputs import AppliedForce
 
 from .muscled import STEPPINGS, run, slider
@@ -31,7 +37,8 @@ def solve(model, excitation, duration, *, load=lambda t: 0.0, mass=HEAVY, speed=
     def rate(t, y):
         x, v, a, fiber = y
         da = activation_rate(arrays, [[a]], [[excitation(t)]])[0][0, 0]
-        return v, (load(t) - tendon(arrays, x, fiber)) / mass, da, fiber_velocity(arrays, [[x]], [[fiber]], [[a]])[0][0, 0]
+        speed_of_fiber = fiber_velocity(arrays, [[x]], [[fiber]], [[a]])[0][0, 0]
+        return v, (load(t) - tendon(arrays, x, fiber)) / mass, da, speed_of_fiber
 
     y = np.array([length, speed, activation, start.fiber_length[0, 0]])
     for begin, end in zip((0.0, *breaks), (*breaks, duration), strict=True):

@@ -1,7 +1,7 @@
 """Replay of load sharing: forces and activations of `muscle_forces`, put back on the bodies, give the accelerations.
 
-The path of the forces is that of a simulation (nodes of the paths, wrenches on bodies, moving points); the accelerations
-come from the mass matrix of inverse dynamics.
+Forces act as in a simulation (nodes of the paths, wrenches on bodies, moving points); accelerations come from the mass
+matrix of inverse dynamics.
 """
 
 from dataclasses import replace

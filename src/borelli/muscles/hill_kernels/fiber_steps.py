@@ -37,7 +37,7 @@ def step_fiber(arrays, m, a_middle, a_end, length, path_middle, path_end, step):
     if status == NOT_CONVERGED:
         return nan, nan, NOT_CONVERGED
     base = length + (1.0 - SDIRK_GAMMA) * step * (first - length) / h
-    last, _, status = solve_fiber_length(arrays, m, a_end, path_end, 0.0, base, h, first)
+    last, _, status = solve_fiber_length(arrays, m, a_end, path_end, 0.0, base, h, base + first - length)
     return last, (last - base) / h, status
 
 

@@ -59,7 +59,7 @@ class MuscleTables(NamedTuple):
 
 
 class MuscleWork(NamedTuple):
-    """Muscles and ligaments at the poses of the state. It may be discarded: the next step fills it with the same bits."""
+    """Muscles and ligaments at the poses of the state. May be discarded: the next step fills it with the same bits."""
 
     paths: PathWork
     origin: Floats

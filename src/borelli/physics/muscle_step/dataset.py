@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,9 @@ def add_muscles(data: xarray.Dataset, model: Model, record: MuscleRecord) -> xar
         "ligament_length": (record.length[:, count:], "m"),
     }
     by_muscle, by_ligament = ("time", "muscle"), ("time", "ligament")
-    variables = {name: (by_muscle, values, {"units": units}) for name, (values, units) in muscles.items()}
+    variables: dict[str, Any] = {
+        name: (by_muscle, values, {"units": units}) for name, (values, units) in muscles.items()
+    }
     meaning = "; ".join(f"{code}: {text}" for code, text in STATUS.items())
     variables["muscle_status"] = (by_muscle, record.status, {"units": "1", "meaning": meaning})
     labels = {"muscle": [muscle.name for muscle in model.muscles]}
@@ -47,6 +49,6 @@ def add_muscles(data: xarray.Dataset, model: Model, record: MuscleRecord) -> xar
 def _path_notes(model: Model, record: MuscleRecord) -> list[str]:
     """Return a note on paths that were not found on a surface."""
     missed = np.mean(record.path_found == 0, axis=0)
-    names = [path.name for path in (*model.muscles, *model.ligaments)]
+    names = [*(muscle.name for muscle in model.muscles), *(ligament.name for ligament in model.ligaments)]
     bad = [f"{name} ({part:.0%} of frames)" for name, part in zip(names, missed, strict=True) if part > 0.0]
     return [f"Paths over a surface were not found and are plane sections: {list_names(bad)}."] if bad else []

@@ -24,7 +24,7 @@ TIME_ROUNDING = 1e-6
 
 
 def make_excitation_table(model: Model, excitations: ExcitationInput, *, step: float, steps: int) -> Floats:
-    """Return excitations (steps or 1, muscles, 2) at the start and the end of each step [s], as `MuscleTables` has them.
+    """Return excitations (steps or 1, muscles, 2) at the start and the end of each step, as `MuscleTables` has them.
 
     Raises:
         ModelError: The model has no muscles.
@@ -46,7 +46,7 @@ def make_excitation_table(model: Model, excitations: ExcitationInput, *, step: f
         16.0 * rows * len(names), f"excitations: {rows} steps of {len(names)} muscles", "Use fewer or longer steps."
     )
     result = np.zeros((rows, len(names), 2))
-    time = step * np.arange(rows + 1)
+    time = step * np.arange(rows + 1, dtype=np.float64)
     if isinstance(table, Excitations):
         columns = [names.index(name) for name in table.names]
         early, late = (TIME_ROUNDING * step,) * 2 if table.interpolation == "constant" else (0.0, 0.0)
@@ -67,11 +67,11 @@ def _checked(where: str, values: ArrayLike, time: Floats) -> Floats:
         raise SettingsError(f"{where}: Found {values!r}. Pass numbers, arrays or functions of time.") from None
     if array.shape not in ((), (1,), time.shape):
         raise SettingsError(
-            f"{where}: The shape is {array.shape}. Pass one number, or {len(time)}: the values at the ends of all steps."
+            f"{where}: The shape is {array.shape}. Pass one number, or {len(time)}: the values at the ends of steps."
         )
     array = np.broadcast_to(array, time.shape)
     outside = np.flatnonzero(~((array >= 0.0) & (array <= 1.0)))
     if len(outside):
-        value, at = array[outside[0]], time[outside[0]]
-        raise SettingsError(f"{where}: The value {value:g} at {at:g} s is outside 0 to 1. Clip or normalize the values.")
+        found = f"The value {array[outside[0]]:g} at {time[outside[0]]:g} s"
+        raise SettingsError(f"{where}: {found} is outside 0 to 1. Clip or normalize the values.")
     return array
