@@ -99,7 +99,7 @@ def _run(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
     from borelli.scenes.scene import run_scene
     from borelli.scenes.scene_files import with_changes
 
-    compile_once(control=scene.stepping == "impulse")
+    compile_once(control=scene.stepping == "impulse", muscles=scene.excitations is not None)
     run_scene(with_changes(scene, duration=scene.step))
     with progress_bar(f"simulating {scene.name}", hidden=quiet) as update:
         start = perf_counter()

@@ -14,11 +14,13 @@ from borelli.control.pd_tracking import track_with_springs
 from borelli.errors import SettingsError, unknown_name
 from borelli.kernels.array_checks import check_integer
 from borelli.model.model import Model
-from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import compile_impulse
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.inputs import AppliedForce
+from borelli.physics.muscle_step.arrays import make_muscle_tables
+from borelli.physics.muscle_step.excitation_table import ExcitationInput, make_excitation_table
+from borelli.physics.muscle_step.run_muscle_steps import MuscleImpulseSimulation
 from borelli.physics.run_soft_steps import Record, make_record
 from borelli.physics.simulate import count_steps, initial_state, to_dataset
 from borelli.physics.solver_settings import SolverSettings, check_step
@@ -50,6 +52,7 @@ def track_targets(
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     outside: Sequence[str] = (),
     forces: Sequence[AppliedForce] = (),
+    excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
     record_every: int = 1,
@@ -73,6 +76,8 @@ def track_targets(
             `initial_velocities`.
         outside: Bodies that are unknown to the controller: it does not support their weight.
         forces: Forces applied to bodies.
+        excitations: Excitations of muscles as of `simulate`, with method "impulse"; the controller knows their forces,
+            as it knows gravity. Default: muscles and ligaments exert no force.
         settings: Solver settings.
         steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
         record_every: Steps between two records.
@@ -107,10 +112,13 @@ def track_targets(
         "settings": settings, "steer": steer, "record_every": record_every, "progress": progress,
     }  # fmt: skip
     if method == "impulse":
-        compiled, record = _track_with_impulses(arrays, initial_coordinates, outside, **options)
+        simulation, record = _track_with_impulses(arrays, initial_coordinates, outside, excitations, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
-        data = _with_gap_note(to_dataset(compiled, record, time))
+        data = _with_gap_note(to_dataset(simulation.compiled, record, time))
+        data = simulation.add_to(data) if isinstance(simulation, MuscleImpulseSimulation) else data
     else:
+        if excitations is not None:
+            raise SettingsError(f"excitations: Method {method!r} does not support them. Use method='impulse'.")
         if outside:
             raise SettingsError(f"outside: Method {method!r} does not support it. Use method='impulse'.")
         initial = arrays.initial_state()[0] if initial_coordinates is None else initial_coordinates
@@ -125,6 +133,7 @@ def _track_with_impulses(
     arrays: ControlArrays,
     initial_coordinates: Mapping[str, float] | None,
     outside: Sequence[str],
+    excitations: ExcitationInput | None,
     *,
     initial_velocities: Mapping[str, float] | None,
     initial_twists: Mapping[str, Sequence[float]] | None,
@@ -133,7 +142,7 @@ def _track_with_impulses(
     steer: Callable[[State, float], None] | None,
     record_every: int,
     progress: Callable[[float], None] | None,
-) -> tuple[CompiledModel, Record]:
+) -> tuple[ImpulseSimulation, Record]:
     step, steps = arrays.step, arrays.steps
     compiled, tables = compile_impulse(
         arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
@@ -142,7 +151,13 @@ def _track_with_impulses(
     velocities = velocities | dict(initial_velocities or {})
     state = initial_state(compiled, coordinates=values, velocities=velocities, twists=initial_twists)
     inputs = make_inputs(compiled, forces=forces)
-    simulation = ImpulseSimulation(compiled, state, inputs, tables, arrays.target_trajectory(compiled, tables))
+    targets = arrays.target_trajectory(compiled, tables)
+    if excitations is None:
+        simulation = ImpulseSimulation(compiled, state, inputs, tables, targets)
+    else:
+        muscles = make_muscle_tables(compiled, make_excitation_table(arrays.model, excitations, step=step, steps=steps))
+        simulation = MuscleImpulseSimulation(compiled, state, inputs, tables, targets, muscles)
+        simulation.start_record(steps // record_every + 1)
     if initial_coordinates is None:
         simulation.start_on_targets()
     record = make_record(compiled, steps // record_every + 1)
@@ -158,7 +173,7 @@ def _track_with_impulses(
         simulation.advance_impulses(count, record, record_every=record_every, frame=frame, respond=respond)
         if progress is not None:
             progress(simulation.index / steps)
-    return compiled, record
+    return simulation, record
 
 
 def _with_gap_note(data: xarray.Dataset) -> xarray.Dataset:

@@ -16,15 +16,18 @@ from borelli.recording.recording import Recording, make_dataset
 __all__ = ["read_excitations", "write_excitations"]
 
 
-def read_excitations(path: str | Path, muscles: Sequence[str], interpolation: str = "linear") -> Excitations:
+def read_excitations(
+    path: str | Path, muscles: Sequence[str], interpolation: str = "linear", *, partial: bool = False
+) -> Excitations:
     """Read excitations or activations of muscles from a .sto, .mot or .csv table.
 
     Columns are named by muscles, or by OpenSim's paths, such as `/forceset/soleus_r/activation`. Others are ignored.
 
     Args:
         path: file.
-        muscles: names of the muscles, all of which must have a column.
+        muscles: names of the muscles.
         interpolation: "linear" or "constant" between the rows.
+        partial: Leave muscles without a column out of the table instead of refusing the file; one must have a column.
 
     Raises:
         FileFormatError: if the file has no column of a muscle, or a value is missing.
@@ -33,9 +36,11 @@ def read_excitations(path: str | Path, muscles: Sequence[str], interpolation: st
     if "column_value" not in data:
         raise FileFormatError(path, "The file has no columns of excitations. Give a table with a column per muscle.")
     columns = {_muscle_of(str(name)): i for i, name in enumerate(data["column"].values)}
-    missing = [name for name in muscles if name not in columns]
-    if missing:
-        found = f"Muscles {list_names(missing, 5)} have no column (columns: {list_names(list(columns), 5)})"
+    absent = [name for name in muscles if name not in columns]
+    if partial and len(absent) < len(muscles):
+        muscles = [name for name in muscles if name in columns]
+    elif absent:
+        found = f"Muscles {list_names(absent, 5)} have no column (columns: {list_names(list(columns), 5)})"
         raise FileFormatError(path, f"{found}. Add them, or read the other muscles only.")
     values = data["column_value"].values[:, [columns[name] for name in muscles]]
     if np.isnan(values).any():

@@ -72,6 +72,14 @@ def sum_applied_forces(applied, kinematic, time, rotation, wrench_out):
 
 
 @inline
+def add_wrenches(wrench, sum_inout):
+    """Add the wrenches of all bodies."""
+    for b in range(len(wrench)):
+        for n in range(6):
+            sum_inout[b, n] += wrench[b, n]
+
+
+@inline
 def world_inertia(inertia, rotation, b):
     """Return the entries xx, xy, yy, xz, yz, zz of R I R^T."""
     R, M = rotation, inertia

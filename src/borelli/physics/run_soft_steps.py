@@ -113,7 +113,8 @@ def add_contact_impulses(value, rows, contact_body, point, first_row, each, cont
 
 
 @inline
-def _record_step(state, work, first_row, each, record, frame):
+def record_step(state, work, first_row, each, record, frame):
+    """Write the step just made to a frame of the record."""
     record_bodies(state, record, frame)
     value, ground = work.factor.value, record.ground[frame]
     ground[:, :] = 0.0
@@ -128,7 +129,8 @@ def _record_step(state, work, first_row, each, record, frame):
 
 
 @inline
-def _set_bodies(state, poses, twists, index):
+def set_bodies(state, poses, twists, index):
+    """Set poses and twists to those of row `index`."""
     for b in range(len(state.position)):
         for n in range(3):
             state.position[b, n] = poses[index, b, n]
@@ -148,12 +150,12 @@ def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, ste
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
         if len(poses) > 0:
-            _set_bodies(state, poses, twists, index)
+            set_bodies(state, poses, twists, index)
         status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             return index - first, status
         if (index + 1) % every == 0:
-            _record_step(state, work, first_row, each, record, frame)
+            record_step(state, work, first_row, each, record, frame)
             frame += 1
     return steps, SOLVED
 
@@ -231,15 +233,19 @@ class Simulation(WorkOwner):
         start_poses, start_twists = self._initial_bodies(poses, twists, end)
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
-            made, status = run(
-                pointers(), *self._share(record), self.index, end - self.index, record_every, recorded, start_poses,
-                start_twists,
+            made, status = self._run_soft(
+                record, self.index, end - self.index, record_every, recorded, start_poses, start_twists
             )
             self.index += made
             if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._failure(status))
+
+    def _run_soft(self, record: Record, *counts_and_bodies: Any) -> tuple[int, int]:
+        """Make steps in a kernel and return the number made and the last status."""
+        made, status = run(pointers(), *self._share(record), *counts_and_bodies)
+        return made, status
 
     def _share(self, record: Record) -> tuple[Any, Any, Any, Any, Any]:
         """Return tables, state, inputs, work and record for kernels; check those that are new."""

@@ -23,10 +23,13 @@ from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
 from borelli.physics.solver_settings import SolverSettings, check_step
-from borelli.physics.state import State, make_inputs, make_state
+from borelli.physics.state import Inputs, State, make_inputs, make_state
 
 if TYPE_CHECKING:
     import xarray
+
+    from borelli.physics.muscle_step.excitation_table import ExcitationInput
+    from borelli.physics.muscle_step.run_muscle_steps import MuscleSimulation
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +84,7 @@ def simulate(
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     drives: Sequence[Drive] = (),
     forces: Sequence[AppliedForce] = (),
+    excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
     record_every: int = 1,
     progress: Callable[[float], None] | None = None,
@@ -98,18 +102,23 @@ def simulate(
             from `initial_velocities`.
         drives: Joint drives.
         forces: Applied forces.
+        excitations: Excitations of muscles, 0 to 1: a table (`Excitations`), one number for all muscles, or by name a
+            number, a function of times [s] or an array of values at the ends of all steps; muscles without one are not
+            excited and stay at their minimum activation. Muscles start at their default activations. Default: muscles
+            and ligaments exert no force.
         settings: Settings of the solver.
         record_every: Number of steps between two recorded frames.
         progress: Called at intervals with the fraction done, 0 to 1.
         before_step: Called before every step; may change state or inputs.
 
     Returns:
-        Dataset with poses, velocities, coordinates, forces and energies over time; each variable has its unit.
+        Dataset with poses, velocities, coordinates, forces and energies over time; each variable has its unit. With
+        excitations, `muscle_force`, `muscle_activation`, `fiber_length` and others per muscle.
 
     Raises:
-        ModelError: The model is invalid, or a coordinate or body is unknown.
-        SettingsError: Duration, step or another setting is out of range.
-        DivergedError: The rows of a step have no solution.
+        ModelError: The model is invalid, has no muscles to excite, or a coordinate or body is unknown.
+        SettingsError: Duration, step, an excitation or another setting is out of range, or a muscle is unknown.
+        DivergedError: The rows of a step have no solution, or a muscle has no equilibrium.
 
     Examples:
         >>> result = bo.simulate(bo.gallery_scene("pendulum").model, duration=1.0, initial_coordinates={"pivot": 0.6})
@@ -125,8 +134,9 @@ def simulate(
     state = initial_state(
         compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
     )
-    simulation = Simulation(compiled, state, make_inputs(compiled, drives=drives, forces=forces))
-    frames = steps // record_every
+    inputs, frames = make_inputs(compiled, drives=drives, forces=forces), steps // record_every
+    muscles = _with_muscles(compiled, state, inputs, excitations, steps, frames) if excitations is not None else None
+    simulation = muscles or Simulation(compiled, state, inputs)
     record = make_record(compiled, frames + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
@@ -139,7 +149,22 @@ def simulate(
         simulation.advance(more, record, record_every=record_every, frame=1 + simulation.index // record_every)
         if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
-    return to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
+    data = to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
+    return data if muscles is None else muscles.add_to(data)
+
+
+def _with_muscles(
+    compiled: CompiledModel, state: State, inputs: Inputs, excitations: ExcitationInput, steps: int, frames: int
+) -> MuscleSimulation:
+    """Return a simulation with muscles and their record after the first frame."""
+    from borelli.physics.muscle_step.arrays import make_muscle_tables
+    from borelli.physics.muscle_step.excitation_table import make_excitation_table
+    from borelli.physics.muscle_step.run_muscle_steps import MuscleSimulation
+
+    table = make_excitation_table(compiled.model, excitations, step=compiled.step, steps=steps)
+    simulation = MuscleSimulation(compiled, state, inputs, make_muscle_tables(compiled, table))
+    simulation.start_record(frames + 1)
+    return simulation
 
 
 def count_steps(duration: float, step: float) -> int:

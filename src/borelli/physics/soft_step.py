@@ -27,6 +27,7 @@ from borelli.physics.arrays.indices import (
 from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
+    add_wrenches,
     compute_rotations,
     compute_target_twists,
     integrate_poses,
@@ -86,6 +87,7 @@ def step(pointers, tables, state_at, inputs, work, index):
     if not is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, contact_count):
             return CAPACITY_EXCEEDED
+    add_wrenches(inputs.body_wrench, scratch.wrench)
     load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, h, aimed)
     status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.array_checks import as_floats, as_indices, as_number, check_arrays, check_integer, optional_rows
+from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
 from borelli.physics.arrays.compile_model import MIN_SLOPE, CompiledModel
 from borelli.physics.inputs import AppliedForce, Drive
@@ -44,6 +45,11 @@ class State(NamedTuple):
     """(slots, 3) direction of its first tangent, world."""
     clock: Integers
     """(1,) number of steps made."""
+    muscle: Floats
+    """(muscles, 3) activation, fiber length [m] and path length [m] at the start of the last step; a fiber length of 0
+    means that the fiber starts in equilibrium."""
+    wrap_start: Floats
+    """(wraps, 8) geodesics of muscle paths at the start of the last step: first guesses of the next."""
 
     def copy(self) -> State:
         """Return a snapshot that `restore` takes."""
@@ -85,6 +91,8 @@ class Inputs(NamedTuple):
     substeps: Integers
     """(1,) steps per frame of `marker` and `pose`."""
     applied_forces: AppliedForces
+    body_wrench: Floats
+    """(n, 6) force [N] and torque [N m] on every body at its center of mass, world axes; muscles write it."""
 
 
 def make_state(compiled: CompiledModel) -> State:
@@ -106,7 +114,21 @@ def make_state(compiled: CompiledModel) -> State:
         slot_normal_impulse=np.zeros(slots),
         slot_tangent=np.zeros((slots, 3)),
         clock=np.zeros(1, np.int64),
+        muscle=_resting_muscles(model),
+        wrap_start=np.zeros((_count_wraps(model), 8)),
     )
+
+
+def _count_wraps(model: Model) -> int:
+    """Return the number of wraps of all muscles and ligaments."""
+    return sum(len(muscle.wraps) for muscle in model.muscles) + sum(len(one.wraps) for one in model.ligaments)
+
+
+def _resting_muscles(model: Model) -> Floats:
+    """Return muscles at their default activations; fibers are in equilibrium."""
+    muscle = np.zeros((len(model.muscles), 3))
+    muscle[:, 0] = [one.default_activation for one in model.muscles]
+    return muscle
 
 
 def make_inputs(
@@ -133,6 +155,7 @@ def make_inputs(
         pose=optional_rows("pose", pose, (count, 7)),
         substeps=np.array([check_integer("substeps", substeps, 1)], np.int64),
         applied_forces=_force_arrays(compiled, forces),
+        body_wrench=np.zeros((count, 6)),
     )
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Perturbation, Push, WeakenedJoint
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 from borelli.physics.solver_settings import SolverSettings
+from borelli.scenes.scene_excitations import SceneExcitations, check_scene_excitations
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -53,6 +54,9 @@ class Scene:
     weakened: tuple[WeakenedJoint, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     ground_moves: tuple[MoveGround, ...] = ()
+    excitations: SceneExcitations = None
+    """Excitations of muscles, 0 to 1: a table, or numbers by muscle (0 for others), or one number for all. None:
+    muscles and ligaments exert no force."""
     settings: SolverSettings = field(default_factory=SolverSettings)
     stepping: str = "soft"
     """One of `STEPPINGS`."""
@@ -121,11 +125,12 @@ def validate_scene(scene: Scene) -> Scene:
             raise SettingsError(
                 f"{where}: force on {force.body!r}: Start {force.start} s, end {force.end} s. The end must be later."
             )
-    if scene.perturbations:
-        try:
+    try:
+        check_scene_excitations(scene.model, scene.excitations)
+        if scene.perturbations:
             _perturbed(scene).before_step(scene.drives)
-        except SettingsError as error:
-            raise SettingsError(f"{where}: {error}") from None
+    except (SettingsError, ModelError) as error:
+        raise type(error)(f"{where}: {error}") from None
     return scene
 
 
@@ -163,6 +168,7 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         "initial_velocities": scene.speeds,
         "initial_twists": scene.twists,
         "forces": (*scene.forces, *disturbed.forces),
+        "excitations": scene.excitations,
         "settings": scene.settings,
         "record_every": record_every,
         "progress": progress,

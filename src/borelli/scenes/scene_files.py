@@ -1,7 +1,7 @@
 """Scene files: TOML that can be edited by hand and restores exactly the scene written.
 
-A file contains its model as a `[model]` table, names a model file in the same folder (`model = "arm.toml"`), or
-requests a human (`model = "human"` with a `[human]` table of mass, height and sex).
+A file contains its model as a `[model]` table, names a model file in the same folder (`model = "arm.osim"`), or
+requests a human (`model = "human"` with a `[human]` table of mass, height, sex and muscles).
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown
 from borelli.files.atomic import write_atomic
 from borelli.files.outside_paths import outside_notes
 from borelli.files.text import check_format, convert_value, format_toml, parse_toml, read_text, to_plain
-from borelli.model.formats.native import model_from_table, model_to_table, read_model
+from borelli.model.formats.native import model_from_table, model_to_table
+from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.people.human import human
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, Twist, validate_scene
+from borelli.scenes.scene_excitations import excitation_lines, excitations_from_table
 
 FORMAT = "borelli-scene"
 VERSION = 1
@@ -36,7 +38,8 @@ PLAIN_KEYS = (
     "obstacles", "ground_moves", "settings",
 )  # fmt: skip
 """Keys of a file that are fields of `Scene`, one by one."""
-HUMAN_KEYS = {"mass": float, "height": float, "sex": str}
+EXCITATION_KEYS = ("excitations", "excitation_table")
+HUMAN_KEYS = {"mass": float, "height": float, "sex": str, "muscles": bool}
 
 
 def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
@@ -73,7 +76,7 @@ def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> S
     """Parse a scene from text; `path` is named in errors, and model files are read from its folder."""
     table = parse_toml(text, path)
     check_format(table, FORMAT, VERSION, path)
-    known = ["format", "version", *PLAIN_KEYS, "model", "human", "coordinates", "speeds", "twists"]
+    known = ["format", "version", *PLAIN_KEYS, "model", "human", "coordinates", "speeds", "twists", *EXCITATION_KEYS]
     for key in table:
         if key not in known:
             raise FileFormatError(path, unknown_name("key", key, known))
@@ -87,6 +90,7 @@ def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> S
             "coordinates": _by_name(table, "coordinates", float, "a table of numbers", path),
             "speeds": _by_name(table, "speeds", float, "a table of numbers", path),
             "twists": _by_name(table, "twists", Twist, "a table", path),
+            "excitations": excitations_from_table(table, model, path),
         }
         return validate_scene(Scene(model=model, **plain, **starts))
     except SettingsError as error:
@@ -99,11 +103,14 @@ def scene_to_text(scene: Scene) -> str:
     table: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": scene.name}
     table |= {key: to_plain(v) for key in PLAIN_KEYS if (v := getattr(scene, key)) != getattr(default, key)}
     table |= {"step": scene.step, "duration": scene.duration}
+    if isinstance(scene.excitations, int | float):
+        table["excitations"] = float(scene.excitations)
     lines = [format_toml(table)]
     for key in ("coordinates", "speeds", "twists"):
         if values := getattr(scene, key):
             # names may contain spaces and dots, so they are quoted
             lines += [f"[{key}]", *(f"{json.dumps(name)} = {_number_text(v)}" for name, v in values.items()), ""]
+    lines += excitation_lines(scene.excitations)
     # no value spans lines, so a line that starts with [[ is a heading
     lines += ["[model]", re.sub(r"^\[\[", "[[model.", format_toml(model_to_table(scene.model)), flags=re.MULTILINE)]
     return HEADER + "\n".join(lines)

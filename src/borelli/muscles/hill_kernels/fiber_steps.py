@@ -37,8 +37,48 @@ def step_fiber(arrays, m, a_middle, a_end, length, path_middle, path_end, step):
     if status == NOT_CONVERGED:
         return nan, nan, NOT_CONVERGED
     base = length + (1.0 - SDIRK_GAMMA) * step * (first - length) / h
-    last, _, status = solve_fiber_length(arrays, m, a_end, path_end, 0.0, base, h, first)
+    last, _, status = solve_fiber_length(arrays, m, a_end, path_end, 0.0, base, h, base + first - length)
     return last, (last - base) / h, status
+
+
+@kernel_function
+def advance_muscle(arrays, m, a, length, path_start, path_end, u_start, u_end, time, substeps):
+    """Return activation, fiber length [m], fiber velocity [m/s] and status after a time [s], in substeps.
+
+    Path length [m] and excitation are linear from start to end. With a rigid tendon, they determine the fiber.
+    """
+    rigid, h, velocity, status = arrays.rigid_tendon[m], time / substeps, 0.0, NOT_CONVERGED
+    slope, rise = (path_end - path_start) / time, (u_end - u_start) / time
+    for k in range(substeps):
+        t = k * h
+        middle, last = t + SDIRK_GAMMA * h, t + h
+        # the mean excitation of each part keeps the order for excitations that are linear in time
+        u = u_start + 0.5 * rise * (t + middle)
+        a_middle = step_muscle_activation(arrays, m, a, u, SDIRK_GAMMA * h)
+        u = u_start + 0.5 * rise * (middle + last)
+        a = step_muscle_activation(arrays, m, a_middle, u, (1.0 - SDIRK_GAMMA) * h)
+        if rigid:
+            length, velocity, _, status = rigid_tendon_state(arrays, m, path_start + slope * last, slope)
+        else:
+            length, velocity, status = step_fiber(
+                arrays, m, a_middle, a, length, path_start + slope * middle, path_start + slope * last, h
+            )
+            if status == NOT_CONVERGED:
+                break
+    return a, length, velocity, status
+
+
+@kernel_function
+def tendon_force(arrays, m, a, length, velocity, path_length, status):
+    """Return the force of a state along the tendon [N]; zero where the tendon is slack."""
+    if status == SLACK:
+        return 0.0
+    most, c = arrays.max_isometric_force[m], pennation_cosine(length, fiber_width(arrays, m))
+    if arrays.rigid_tendon[m]:
+        fa, fp, fd = fiber_forces(arrays, m, a, length, velocity)
+        return most * c * max(fa + fp + fd, 0.0)
+    strain = (path_length - length * c) / arrays.tendon_slack_length[m]
+    return most * tendon_curve(arrays.curve_kind[m], arrays.curve[m], strain)[0]
 
 
 @kernel_function
@@ -46,14 +86,9 @@ def _record(arrays, m, i, a, length, velocity, path_length, status, state, force
     """Write activation, fiber length and velocity, tendon force and fiber forces [N] of one frame."""
     most = arrays.max_isometric_force[m]
     state[i, m, 0], state[i, m, 1], state[i, m, 2] = a, length, velocity
-    fa, fp, fd = fiber_forces(arrays, m, a, length, velocity)
+    fa, fp, _ = fiber_forces(arrays, m, a, length, velocity)
     active[i, m], passive[i, m], code[i, m] = most * fa, most * fp, status
-    c = pennation_cosine(length, fiber_width(arrays, m))
-    if arrays.rigid_tendon[m]:
-        force[i, m] = most * c * max(fa + fp + fd, 0.0) if status != SLACK else 0.0
-        return
-    strain = (path_length - length * c) / arrays.tendon_slack_length[m]
-    force[i, m] = most * tendon_curve(arrays.curve_kind[m], arrays.curve[m], strain)[0] if status != SLACK else 0.0
+    force[i, m] = tendon_force(arrays, m, a, length, velocity, path_length, status)
 
 
 @kernel
@@ -66,9 +101,8 @@ def simulate_fibers(arrays, time, path_length, start, end, substeps, state, forc
     """
     for m in range(path_length.shape[1]):
         a, length, velocity = state[0, m, 0], state[0, m, 1], 0.0
-        rigid = arrays.rigid_tendon[m]
         slope = (path_length[1, m] - path_length[0, m]) / (time[1] - time[0])
-        if rigid:
+        if arrays.rigid_tendon[m]:
             length, velocity, _, status = rigid_tendon_state(arrays, m, path_length[0, m], slope)
         elif length != length:
             optimal = arrays.optimal_fiber_length[m]
@@ -77,20 +111,8 @@ def simulate_fibers(arrays, time, path_length, start, end, substeps, state, forc
             status = 0
         _record(arrays, m, 0, a, length, velocity, path_length[0, m], status, state, force, active, passive, code)
         for i in range(1, len(time)):
-            h = (time[i] - time[i - 1]) / substeps[i]
-            slope = (path_length[i, m] - path_length[i - 1, m]) / (time[i] - time[i - 1])
-            rise = (end[i, m] - start[i, m]) / (time[i] - time[i - 1])
-            for k in range(substeps[i]):
-                t = k * h
-                middle, last = t + SDIRK_GAMMA * h, t + h
-                # the mean excitation of each part keeps the order for excitations that are linear in time
-                u = start[i, m] + 0.5 * rise * (t + middle)
-                a_middle = step_muscle_activation(arrays, m, a, u, SDIRK_GAMMA * h)
-                u = start[i, m] + 0.5 * rise * (middle + last)
-                a = step_muscle_activation(arrays, m, a_middle, u, (1.0 - SDIRK_GAMMA) * h)
-                path_middle, path_end = path_length[i - 1, m] + slope * middle, path_length[i - 1, m] + slope * last
-                if rigid:
-                    length, velocity, _, status = rigid_tendon_state(arrays, m, path_end, slope)
-                else:
-                    length, velocity, status = step_fiber(arrays, m, a_middle, a, length, path_middle, path_end, h)
+            a, length, velocity, status = advance_muscle(
+                arrays, m, a, length, path_length[i - 1, m], path_length[i, m], start[i, m], end[i, m],
+                time[i] - time[i - 1], substeps[i],
+            )  # fmt: skip
             _record(arrays, m, i, a, length, velocity, path_length[i, m], status, state, force, active, passive, code)

@@ -32,6 +32,8 @@ from borelli.muscles.hill_kernels.status import (
 
 MAX_ITERATIONS = 200
 """Newton needs about 6; bisection alone needs about 60."""
+MAX_STAGE_ITERATIONS = 8
+"""Iterations of Newton's method in a stage of a fiber's step before the bracketed search."""
 RESIDUAL_GOAL = 1e-12
 """Residual [max isometric forces] at which the iteration ends."""
 RESIDUAL_TOLERANCE = 1e-10
@@ -85,6 +87,10 @@ def solve_fiber_length(arrays, m, activation, path_length, path_velocity, base, 
     low, high = least, max(slack_length, base)
     if high <= least:
         return least, 0.0, SLACK
+    if step > 0.0:
+        length, residual = _newton_stage(arrays, m, activation, path_length, base, step, low, high, guess)
+        if abs(residual) <= RESIDUAL_GOAL:
+            return length, residual, SLACK if length >= slack_length else CONVERGED
     for end in range(2):  # the residual is negative at the minimum length and positive where the tendon is slack
         length = low if end == 0 else high
         velocity, slope = _velocity(width, length, path_velocity, base, step)
@@ -117,6 +123,25 @@ def solve_fiber_length(arrays, m, activation, path_length, path_velocity, base, 
     if not abs(residual) <= RESIDUAL_TOLERANCE:
         return nan, residual, NOT_CONVERGED
     return length, residual, SLACK if length >= slack_length else CONVERGED
+
+
+@kernel_function
+def _newton_stage(arrays, m, activation, path_length, base, step, low, high, guess):
+    """Return a fiber length [m] within bounds and its residual after Newton's method, which may not have converged.
+
+    From the last length it needs two to four iterations, where the bracketed search evaluates the bounds first.
+    """
+    length, residual = guess, 1.0
+    for _ in range(MAX_STAGE_ITERATIONS):
+        if not low < length < high:
+            return length, 1.0
+        residual, derivative = force_residual(
+            arrays, m, activation, length, (length - base) / step, 1.0 / step, path_length
+        )
+        if abs(residual) <= RESIDUAL_GOAL or not derivative > 0.0:
+            break
+        length -= residual / derivative
+    return length, residual
 
 
 @inline

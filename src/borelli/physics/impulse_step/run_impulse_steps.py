@@ -32,7 +32,8 @@ from borelli.physics.state import Inputs, State
 
 
 @inline
-def _record_step(state, stages, record, frame):
+def record_step(state, stages, record, frame):
+    """Write the step just made to a frame of the record."""
     record_bodies(state, record, frame)
     for b in range(len(stages.ground)):
         for n in range(7):
@@ -68,7 +69,7 @@ def run(
                 copy_bodies(start, state)
             return index - first, status
         if part != BEGIN and (index + 1) % every == 0:
-            _record_step(state, start, record, frame)
+            record_step(state, start, record, frame)
             frame += 1
     return steps, SOLVED
 
@@ -145,10 +146,15 @@ class ImpulseSimulation(Simulation):
 
     def _run(self, steps: int, record: Record, every: int, frame: int, part: int) -> int:
         """Return the number of steps made; fewer than `steps` if the capacity was short, which is larger now."""
-        made, status = run(pointers(), *self._share_all(record), self.index, steps, every, frame, part)
+        made, status = self._run_impulse(record, self.index, steps, every, frame, part)
         if status == CAPACITY_EXCEEDED:
             self._grow()
             self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))
         elif status != SOLVED:
             raise DivergedError(self._failure(status))
         return int(made)
+
+    def _run_impulse(self, record: Record, *counts: int) -> tuple[int, int]:
+        """Make steps, or a part of each, in a kernel and return the number made and the last status."""
+        made, status = run(pointers(), *self._share_all(record), *counts)
+        return made, status

@@ -2,7 +2,7 @@
 
     1  applied forces, and collisions with restitution; joints are fixed, so that impacts propagate through them
     2  velocities satisfy the joints (the same solve)
-    3  gravity, gyroscopic terms
+    3  gravity, gyroscopic terms, muscles
     4  velocities satisfy joints and controls; the controller knows neither contacts nor the bodies outside its world
     5  contacts, and bodies outside: controls apply the impulses of 4 and yield; then positions, by Newton's method on
        the gaps of joints and the targets of controls together
@@ -95,11 +95,10 @@ def _reset_stages(state, stages, used):
 
 @inline
 def _apply_forces(graph, block, wrench, h):
-    """Add the momenta of applied forces, which the controller notices by the velocities they change."""
+    """Add the momenta of forces on the bodies."""
     for k in range(graph.count[0]):
         for n in range(6):
             block[k, MOMENTUM + n] += h * wrench[graph.node[k, BODY], n]
-    wrench[:, :] = 0.0
 
 
 @kernel_function
@@ -135,7 +134,9 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
         discard_factors(stages)
         disable_controls(joints, controls, rows)
         load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+        # the controller notices applied forces by the velocities they change
         _apply_forces(graph, factor.block, scratch.wrench, h)
+        scratch.wrench[:, :] = 0.0
         status = solve_and_add_impulses(pointers, tables, state, work, stages)
         copy_velocities(graph, factor.block, state.twist)
     compute_control_errors(joints, controls, targets, history, stages, state.coordinate, rows, state.twist, index, h)
@@ -160,7 +161,7 @@ def _step_mode(controls, contact_count):
 
 
 @inline_into_caller
-def _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode):
+def _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode):
     """Make stages 3 and 4, without contacts, and return a status."""
     joints, rows, graph, factor = tables.joints, work.rows, work.graph, work.factor
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
@@ -175,6 +176,7 @@ def _solve_controls(pointers, tables, state, work, controls, targets, history, s
         dirty = 0 if are_factors_valid(joints, rows, state, stages) else 1
     discard_factors(stages)
     load_momenta_by_pointer(pointers, tables, state, work, h, dirty)
+    _apply_forces(graph, factor.block, inputs.body_wrench, h)
     status = solve_and_add_impulses(pointers, tables, state, work, stages)
     if status == SOLVED:
         mark_feasible_controls(joints, controls, stages, factor.mark)
@@ -225,7 +227,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     contact_count = contact_arrays.count[CONTACTS_NOW]
     mode = _step_mode(controls, contact_count)
     contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
-    status = _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode)
+    status = _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode)
     contact_arrays.count[CONTACTS_NOW] = contact_count
     if status != SOLVED:
         return status
