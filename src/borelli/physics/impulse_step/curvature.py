@@ -34,6 +34,14 @@ def predict_curvature(ranges, history, rows, curvature):
 
 
 @inline_into_caller
+def require_curvature(ranges, rows, curvature):
+    """Add the predicted velocities to rows that were written again."""
+    for k in range(ranges[ROWS_END]):
+        if _is_equation(ranges, rows, k):
+            rows.c[k, 0] += curvature[k]
+
+
+@inline_into_caller
 def add_curvature(ranges, rows, curvature):
     """Add the velocities that this correction requires."""
     for k in range(ranges[ROWS_END]):

@@ -21,8 +21,9 @@ from borelli.physics.impulse_step.arrays import (
     make_history,
     make_stage_arrays,
 )
+from borelli.physics.impulse_step.contact_curvature import ContactCurvature
 from borelli.physics.impulse_step.function_pointers import pointers
-from borelli.physics.impulse_step.modes import BEGIN, FINISH, WHOLE_STEP
+from borelli.physics.impulse_step.modes import BEGIN, CONTROL, FINISH, POSITION, REPLACE, WHOLE_STEP
 from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer
 from borelli.physics.rigid_bodies import copy_bodies
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
@@ -55,19 +56,19 @@ def run(
     state, start, record = load_shared(state_at, stages, record_at)
     for index in range(first, first + steps):
         status = SOLVED
-        if part != FINISH:
+        if part == WHOLE_STEP or part == BEGIN:
             status = begin_step_by_pointer(
                 pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
             )
         if part != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
             status = finish_step_by_pointer(
-                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
+                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index, part
             )
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             if status != CAPACITY_EXCEEDED:
                 copy_bodies(start, state)
             return index - first, status
-        if part != BEGIN and (index + 1) % every == 0:
+        if part in (WHOLE_STEP, FINISH, POSITION) and (index + 1) % every == 0:
             _record_step(state, start, record, frame)
             frame += 1
     return steps, SOLVED
@@ -90,6 +91,7 @@ class ImpulseSimulation(Simulation):
         self.controls, self.targets = controls, targets
         self.history: ControlHistory = make_history(compiled, controls)
         self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
+        self.contact_curvature = ContactCurvature(len(compiled.model.bodies))
 
     def _share_all(self, record: Record) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
         """Return what `_share` returns, with controls, targets, history and stages before the record."""
@@ -122,10 +124,13 @@ class ImpulseSimulation(Simulation):
         record_every: int = 1,
         frame: int = 0,
         respond: Callable[[int, StageArrays], None] | None = None,
+        actuate: Callable[[], None] | None = None,
     ) -> None:
         """Make steps and record them, as `Simulation.advance`.
 
         `respond` is called in each step with its number; it writes `StageArrays.response` of controls with a callback.
+        `actuate` is called after the impulses of controls are known; it writes the forces that act in their place to
+        the wrenches of the work arrays.
         """
         self._share_all(record)
         self._check_steps(steps, record, record_every, frame)
@@ -137,11 +142,32 @@ class ImpulseSimulation(Simulation):
             )
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
-            if respond is None:
-                self.index += self._run(end - self.index, record, record_every, recorded, WHOLE_STEP)
-            elif self._run(1, record, record_every, recorded, BEGIN):
-                respond(self.index, self.stages)
-                self.index += self._run(1, record, record_every, recorded, FINISH)
+            arguments = (record, record_every, recorded)
+            in_parts = actuate is not None or self.controls.knows_contacts[0]
+            if respond is None and not in_parts:
+                self.index += self._run(end - self.index, *arguments, WHOLE_STEP)
+            elif self._run(1, *arguments, BEGIN):
+                if respond is not None:
+                    respond(self.index, self.stages)
+                if in_parts:
+                    self._finish_in_parts(arguments, actuate)
+                else:
+                    self._run(1, *arguments, FINISH)
+                self.index += 1
+
+    def _finish_in_parts(self, arguments: tuple[Record, int, int], actuate: Callable[[], None] | None) -> None:
+        """Finish a step: controls, what replaces them, positions."""
+        state, stages = self.state, self.stages
+        self.contact_curvature.predict(self)
+        before = state.twist.copy(), stages.impulse.copy(), stages.ground.copy()
+        self._run(1, *arguments, CONTROL)
+        if actuate is not None:
+            actuate()
+            state.twist[:], stages.impulse[:], stages.ground[:] = before
+            self._run(1, *arguments, REPLACE)
+        solved = state.twist.copy()
+        self._run(1, *arguments, POSITION)
+        self.contact_curvature.store(self, solved)
 
     def _run(self, steps: int, record: Record, every: int, frame: int, part: int) -> int:
         """Return the number of steps made; fewer than `steps` if the capacity was short, which is larger now."""

@@ -1,0 +1,137 @@
+"""Muscles in an impulse step (Weinstein, Guendelman and Fedkiw 2008, section 6).
+
+The impulses of controls that meet the targets of a step, with joints and contacts in the same solve, are torques tau of
+coordinates times the step. On a tree the paper's equation for muscle impulses, with constraint impulses eliminated, is
+
+    R^T f + reserves = tau,    f = passive force + activation x active force at this length and speed (Hill)
+
+with R the moment arms: no other force enters, since joints and contacts answer equal torques with equal impulses. The
+forces f then act on the bodies along their lines of action, reserves about the axes of joints, and the step is solved
+again without controls. If tau is attained its motion is that of the torques; if not, bodies go where muscles take them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.load_sharing.dual_newton import ATTAINED
+from borelli.control.muscle_actuation.body_forces import BodyForces
+from borelli.control.muscle_actuation.settings import MuscleActuation
+from borelli.control.muscle_actuation.sharing import StepSharing
+from borelli.errors import SettingsError
+from borelli.muscles.hill import make_muscle_arrays, rigid_tendon_force
+from borelli.muscles.paths import PathFrames
+from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
+
+Array = NDArray[np.float64]
+
+
+class MuscleActuator:
+    """Muscles of a simulated model, which replace the impulses of its controls step by step."""
+
+    def __init__(self, simulation: ImpulseSimulation, settings: MuscleActuation) -> None:
+        self.simulation = simulation
+        model, joints = simulation.compiled.model, simulation.tables.joints
+        settings.check(model)
+        index = simulation.compiled.coordinate_index
+        self.controlled = np.sort(simulation.controls.every)
+        """Coordinates whose torques are shared."""
+        self._frames = PathFrames(model, [c.default for c in model.coordinates], "exact")
+        self._muscles = make_muscle_arrays(model)
+        scaled = settings.strength * self._muscles.max_isometric_force
+        self._muscles = self._muscles._replace(max_isometric_force=scaled)
+        count, coordinates = len(model.muscles), len(model.coordinates)
+        crossed = np.zeros((count, coordinates), bool)
+        arrays = self._frames.arrays
+        crossed[np.repeat(np.arange(count), np.diff(arrays.first_entry)), arrays.entry_coordinate] = True
+        reserves = np.zeros(coordinates)
+        for name, force in settings.reserves.items():
+            reserves[index[name]] = force
+        self._reserved = reserves > 0.0
+        self._sharing = StepSharing(
+            crossed[:, self.controlled], reserves[self.controlled], np.zeros(count),
+            self._muscles.max_activation,
+        )  # fmt: skip
+        self._forces = BodyForces(model, self._frames)
+        self._check_moving_points()
+        self._balls = [int(joints.coordinate_first[j]) for j in simulation.controls.ball]
+        self._length, self._arm = np.zeros((1, count)), np.zeros((1, count, coordinates))
+        self._wrap_state = np.zeros((1, len(arrays.wrap_object)), np.int64)
+        self.activation, self.force = np.zeros(count), np.zeros(count)
+        self.required, self.reserve, self.unattained = (np.zeros(coordinates) for _ in range(3))
+        """Torques of coordinates [N m or N]: of controls, of reserves, and what is missing."""
+        self.status = 0
+
+    @property
+    def torque(self) -> Array:
+        """Torques (coordinates,) of muscles and reserves [N m or N]."""
+        return self.required - self.unattained
+
+    def share(self) -> None:
+        """Share the impulses of controls in the present step among muscles; write the wrenches of the result."""
+        simulation, joints = self.simulation, self.simulation.tables.joints
+        chosen, rows = self.controlled, joints.drive_row
+        axial = np.zeros(len(rows))
+        axial[chosen] = simulation.stages.impulse[rows[chosen]] / simulation.compiled.step
+        self.required[:] = self._transform(axial, to_coordinates=True)
+        self._compute_paths()
+        speed = -self._arm[0] @ simulation.work.scratch.speed
+        hill = rigid_tendon_force(self._muscles, self._length, speed[None])
+        active, passive = hill.active_force[0], hill.passive_force[0]
+        arm = self._arm[0][:, chosen]
+        activation, reserve, unattained, self.status = self._sharing.solve(
+            arm, self.required[chosen] - passive @ arm, active
+        )
+        if self.status == ATTAINED:  # what is left is rounding; reserves take it
+            taken = np.where(self._reserved[chosen], unattained, 0.0)
+            reserve, unattained = reserve + taken, unattained - taken
+        self.activation[:], self.force[:] = activation, activation * active + passive
+        self.reserve[chosen], self.unattained[chosen] = reserve, unattained
+        self._write_wrenches()
+
+    def _compute_paths(self) -> None:
+        self._arm[:] = 0.0
+        row = self.simulation.state.coordinate[None].copy()
+        self._frames.run(row, self._length, self._arm, self._wrap_state)
+
+    def _transform(self, values: Array, *, to_coordinates: bool) -> Array:
+        """Return torques of coordinates from torques along the rows of controls, or the reverse.
+
+        The rows of a ball joint are along the axes of the child, in which the angular velocity of Rx(a) Ry(b) Rz(c) is
+        E (a', b', c'); torques are E^T times those along the axes. Other rows are those of coordinates.
+        """
+        result, joints, q = values.copy(), self.simulation.tables.joints, self.simulation.state.coordinate
+        for i in self._balls:
+            sign = joints.sign[i + 2]
+            b, c = q[i + 1], sign * q[i + 2]
+            rates = np.array([
+                [np.cos(c) * np.cos(b), np.sin(c), 0.0],
+                [-np.sin(c) * np.cos(b), np.cos(c), 0.0],
+                [sign * np.sin(b), 0.0, 1.0],
+            ])  # fmt: skip
+            own = values[i : i + 3]
+            result[i : i + 3] = rates.T @ own if to_coordinates else np.linalg.solve(rates.T, own)
+        return result
+
+    def _check_moving_points(self) -> None:
+        model, controlled = self.simulation.compiled.model, set(self.controlled.tolist())
+        for motion in self._forces.motions:
+            if motion.coordinate not in controlled:
+                name, muscle = model.coordinates[motion.coordinate].name, model.muscles[motion.muscle].name
+                raise SettingsError(
+                    f"actuation: Coordinate {name!r} moves a path point of muscle {muscle!r} and has no control. Control it."
+                )
+
+    def _write_wrenches(self) -> None:
+        """Write forces and moments about centers of mass to the applied forces of the step."""
+        simulation, state = self.simulation, self.simulation.state
+        wrench, rows = simulation.work.scratch.wrench, simulation.work.rows
+        wrench[:] = self._forces.wrenches(self.force, state.position)
+        moving = self._forces.moving_point_torques(self.force, simulation.work.scratch.rotation, state.coordinate)
+        axial = self._transform(self.reserve + moving, to_coordinates=False)
+        for i in np.flatnonzero(axial):
+            k = simulation.tables.joints.drive_row[i]
+            for e in range(rows.first[k], rows.first[k + 1]):
+                if rows.body[e] >= 0:
+                    wrench[rows.body[e]] += axial[i] * rows.jacobian[e]
