@@ -45,14 +45,12 @@ class MuscleActuator:
         crossed = np.zeros((count, coordinates), bool)
         arrays = self._frames.arrays
         crossed[np.repeat(np.arange(count), np.diff(arrays.first_entry)), arrays.entry_coordinate] = True
-        reserves = np.zeros(coordinates)
-        for name, force in settings.reserves.items():
-            reserves[index[name]] = force
-        self._reserved = reserves > 0.0
+        reserves = settings.reserve_torques(model)
+        self._reserved = np.zeros(coordinates, bool)
+        self._reserved[[index[name] for name in settings.reserves]] = True
         self._sharing = StepSharing(
-            crossed[:, self.controlled], reserves[self.controlled], np.zeros(count),
-            self._muscles.max_activation,
-        )  # fmt: skip
+            crossed[:, self.controlled], reserves[:, self.controlled], np.zeros(count), self._muscles.max_activation
+        )
         self._forces = BodyForces(model, self._frames)
         self._check_moving_points()
         self._balls = [int(joints.coordinate_first[j]) for j in simulation.controls.ball]

@@ -24,26 +24,21 @@ class StepSharing:
 
         Args:
             crossed: (muscles, coordinates) where a muscle may have a moment arm.
-            reserves: (coordinates,) optimal force of reserves [N m or N]; 0: none.
+            reserves: (actuators, coordinates) torques of reserve actuators per unit of control [N m or N].
             lower: (muscles,) least activations.
             upper: (muscles,) largest activations.
         """
         muscles, coordinates = crossed.shape
-        self._reserved = np.flatnonzero(reserves > 0.0)
-        self._optimal = reserves[self._reserved]
-        count = muscles + len(self._reserved)
-        own = np.zeros((len(self._reserved), coordinates), bool)
-        own[np.arange(len(self._reserved)), self._reserved] = True
-        self._pattern = find_pattern(np.concatenate([crossed, own]))
+        count = muscles + len(reserves)
+        self._reserves, self._upper = reserves, upper
+        self._pattern = find_pattern(np.concatenate([crossed, reserves != 0.0]))
         self._of_muscle = self._pattern.column < muscles
         self._muscle = self._pattern.column[self._of_muscle]
         self._coordinate = self._pattern.order[self._pattern.position]
-        self._upper = upper
-        entries = len(self._pattern.column)
-        bound = np.full(len(self._reserved), np.inf)
-        zero = np.zeros((1, count))
+        self._own = reserves[self._pattern.column[~self._of_muscle] - muscles, self._coordinate[~self._of_muscle]]
+        bound, zero = np.full(len(reserves), np.inf), np.zeros((1, count))
         self._problem = SharingProblem(
-            start=self._pattern.start, row=self._pattern.position, entry=np.zeros((1, entries)),
+            start=self._pattern.start, row=self._pattern.position, entry=np.zeros((1, len(self._coordinate))),
             required=np.zeros((1, coordinates)), lower=np.append(lower, -bound)[None],
             upper=np.append(upper, bound)[None], exponent=np.full(count, 2.0), join=np.zeros(count),
             join_slope=np.zeros(count), power_weight=zero, quadratic=np.full((1, count), 2.0), linear=zero, pull=zero,
@@ -64,15 +59,15 @@ class StepSharing:
         problem, order, of_muscle = self._problem, self._pattern.order, self._of_muscle
         entry = np.empty(len(of_muscle))
         entry[of_muscle] = moment_arm[self._muscle, self._coordinate[of_muscle]] * max_force[self._muscle]
-        entry[~of_muscle] = self._optimal
+        entry[~of_muscle] = self._own
         strength = self._strength(entry)
         problem.entry[0] = entry / strength[self._coordinate]
         problem.required[0] = (torque / strength)[order]
         status, _, _ = solve_next_frame(problem, self._buffers, self._last, self._control, self._missing)
         self._last = int(status)
-        unattained, reserve = np.empty_like(self._missing), np.zeros_like(self._missing)
+        unattained = np.empty_like(self._missing)
         unattained[order] = self._missing
-        reserve[self._reserved] = self._control[self._muscles :] * self._optimal
+        reserve = self._control[self._muscles :] @ self._reserves
         return self._control[: self._muscles].copy(), reserve, unattained * strength, self._last
 
     def _strength(self, entry: Array) -> Array:
@@ -80,8 +75,5 @@ class StepSharing:
         of_muscle, count = self._of_muscle, len(self._missing)
         pull = np.abs(entry[of_muscle]) * self._upper[self._muscle]
         strength = np.bincount(self._coordinate[of_muscle], pull, count)
-        none = strength <= 0.0
-        strength[none] = 1.0
-        reserved = self._reserved[none[self._reserved]]
-        strength[reserved] = self._optimal[none[self._reserved]]
-        return strength
+        of_reserves = np.abs(self._reserves).sum(axis=0)
+        return np.where(strength > 0.0, strength, np.where(of_reserves > 0.0, of_reserves, 1.0))

@@ -17,7 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.numerics.quaternions import conjugate, quaternion_product
-from borelli.physics.rows.contact_rows import ARM_A, ARM_B, BODY_A, BODY_B, CONTACTS_NOW, DRIFT, NORMAL
+from borelli.physics.rows.contact_rows import (
+    ARM_A,
+    ARM_B,
+    BODY_A,
+    BODY_B,
+    BOUND,
+    CONTACTS_NOW,
+    DRIFT,
+    FRICTION,
+    NORMAL,
+    NORMAL_OF_BOUND,
+)
 
 if TYPE_CHECKING:
     from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
@@ -35,7 +46,10 @@ class ContactCurvature:
     def predict(self, simulation: ImpulseSimulation) -> None:
         """Add the predicted velocities to the contacts of the present step, if the controller knows them."""
         count = simulation.work.contact_arrays.count[CONTACTS_NOW]
-        if not (self.known and count and simulation.controls.knows_contacts[0]):
+        if not (count and simulation.controls.knows_contacts[0]):
+            return
+        _seed_friction(simulation, count)
+        if not self.known:
             return
         change = 2.0 * self.last - self.before if self.known > 1 else self.last
         arrays, laws, h = simulation.work.contact_arrays, simulation.tables.contacts, simulation.compiled.step
@@ -64,3 +78,15 @@ class ContactCurvature:
         self.before[:] = self.last
         self.last[:] = moved - solved
         self.known += 1
+
+
+def _seed_friction(simulation: ImpulseSimulation, count: int) -> None:
+    """Give new contacts the friction bound of an equal part of the weight.
+
+    Sticking contacts of a controlled body are consistent with any bound: from zero, friction would remain zero.
+    """
+    contact, tables = simulation.work.contact_arrays.contact[:count], simulation.tables
+    weight = tables.bodies.mass.sum() * np.linalg.norm(tables.gravity) * simulation.compiled.step
+    new = contact[:, NORMAL_OF_BOUND] == 0.0
+    contact[new, NORMAL_OF_BOUND] = weight / count
+    contact[new, BOUND] = contact[new, FRICTION] * weight / count

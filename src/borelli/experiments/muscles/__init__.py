@@ -1,0 +1,1 @@
+"""Experiments with muscles: Weinstein, Guendelman and Fedkiw (2008), section 6."""
