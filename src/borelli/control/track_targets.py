@@ -154,8 +154,9 @@ def _track_with_impulses(
 ) -> tuple[CompiledModel, Record, MuscleRecord | None]:
     step, steps = arrays.step, arrays.steps
     compiled, tables = compile_impulse(
-        arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
-    )
+        arrays.model, step=step, controlled=arrays.responses(limited=actuation is not None), outside=outside,
+        settings=settings,
+    )  # fmt: skip
     if contact_compliance is not None:
         _set_compliance(compiled, tables, contact_compliance, outside)
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
@@ -180,7 +181,7 @@ def _track_with_impulses(
         frame = 1 + simulation.index // record_every
         simulation.advance_impulses(
             count, record, record_every=record_every, frame=frame, respond=respond,
-            actuate=None if muscles is None else muscles.actuate,
+            actuators=muscles,
         )  # fmt: skip
         if progress is not None:
             progress(simulation.index / steps)

@@ -54,6 +54,10 @@ class MuscleActuator:
         self._forces = BodyForces(model, self._frames)
         self._check_moving_points()
         self._balls = [int(joints.coordinate_first[j]) for j in simulation.controls.ball]
+        self._ball_columns = [np.arange(i, i + 3) for i in self._balls]
+        self._groups = [np.array([index[name] for name in group]) for group in settings.passive_groups]
+        self._max_impulse = simulation.targets.max_impulse.copy()
+        self._active, self._passive = np.zeros(count), np.zeros(count)
         self._length, self._arm = np.zeros((1, count)), np.zeros((1, count, coordinates))
         self._wrap_state = np.zeros((1, len(arrays.wrap_object)), np.int64)
         self.activation, self.force = np.zeros(count), np.zeros(count)
@@ -66,18 +70,34 @@ class MuscleActuator:
         """Torques (coordinates,) of muscles and reserves [N m or N]."""
         return self.required - self.unattained
 
-    def share(self) -> None:
-        """Share the impulses of controls in the present step among muscles; write the wrenches of the result."""
-        simulation, joints = self.simulation, self.simulation.tables.joints
-        chosen, rows = self.controlled, joints.drive_row
-        axial = np.zeros(len(rows))
-        axial[chosen] = simulation.stages.impulse[rows[chosen]] / simulation.compiled.step
-        self.required[:] = self._transform(axial, to_coordinates=True)
+    def prepare(self) -> None:
+        """Compute muscles at the start of the present step, and limit its controls to what they can exert at most.
+
+        Without limits, a body that muscles cannot move as required would be driven by ever larger torques.
+        """
+        simulation = self.simulation
         self._compute_paths()
         speed = -self._arm[0] @ simulation.work.scratch.speed
         hill = rigid_tendon_force(self._muscles, self._length, speed[None])
-        active, passive = hill.active_force[0], hill.passive_force[0]
-        arm = self._arm[0][:, chosen]
+        self._active, self._passive = hill.active_force[0], hill.passive_force[0]
+        pull = self._arm[0] * self._active[:, None]
+        passive = self._passive @ self._arm[0]
+        largest = np.maximum(np.maximum(pull, 0.0).sum(axis=0) + passive, -np.minimum(pull, 0.0).sum(axis=0) - passive)
+        for group in (*self._groups, *self._ball_columns):
+            largest[group] = largest[group].max()
+        largest[self._reserved] = np.inf
+        given = simulation.targets.max_impulse
+        row = min(simulation.index, len(given) - 1)
+        given[row] = np.minimum(self._max_impulse[min(row, len(self._max_impulse) - 1)], simulation.compiled.step * largest)
+
+    def share(self) -> None:
+        """Share the impulses of controls in the present step among muscles; write the wrenches of the result."""
+        simulation, chosen = self.simulation, self.controlled
+        rows = simulation.tables.joints.drive_row
+        axial = np.zeros(len(rows))
+        axial[chosen] = simulation.stages.impulse[rows[chosen]] / simulation.compiled.step
+        self.required[:] = self._transform(axial, to_coordinates=True)
+        active, passive, arm = self._active, self._passive, self._arm[0][:, chosen]
         activation, reserve, unattained, self.status = self._sharing.solve(
             arm, self.required[chosen] - passive @ arm, active
         )

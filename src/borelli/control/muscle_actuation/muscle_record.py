@@ -29,7 +29,11 @@ class MuscleRecord:
         self.required, self.reserve, self.unattained = (np.zeros((frames, coordinates)) for _ in range(3))
         self.status = np.zeros(frames, np.int64)
 
-    def actuate(self) -> None:
+    def prepare(self) -> None:
+        """Limit the controls of the present step to what muscles can exert."""
+        self.actuator.prepare()
+
+    def share(self) -> None:
         """Replace the impulses of controls in the present step by muscles, and record them."""
         actuator = self.actuator
         actuator.share()

@@ -17,6 +17,7 @@ from scipy.interpolate import CubicSpline
 from borelli.control.targets import Targets
 from borelli.errors import SettingsError
 from borelli.model.kinematics import poses
+from borelli.model.mechanisms import with_block
 from borelli.model.model import Body, Coordinate, Frame, Model, Shape, Surface
 from borelli.people.full_skeleton import full_skeleton
 
@@ -40,6 +41,8 @@ FOOT_PADS = ((0.118, 0.028, -0.052), (0.118, -0.028, -0.052))
 """Places [m] of pads in the foot: at the heads of the metatarsals."""
 FOOT_PITCH = 1.45
 """Angle [rad] of the feet from flat on the ground, heels up."""
+VEST = Frame((-0.05, 0.0, 0.0))
+"""Pose of the vest in the thorax: on the back."""
 FRICTION = 1.0
 """Coulomb coefficient of hands and feet on the ground."""
 HAND_SPREAD, HAND_REACH = 0.30, 1.12
@@ -63,7 +66,7 @@ BASE = ("root_y", "root_z", "root_roll", "hip_adduction_r", "hip_rotation_r", "a
 
 
 def pushup_model(vest_mass: float = 0.0) -> Model:
-    """Return the full skeleton with muscles, contact pads under hands and feet, and a vest [kg] on the chest."""
+    """Return the full skeleton with muscles, contact pads under hands and feet, and a vest [kg] on the back."""
     model = full_skeleton(muscles=True)
     surface = Surface(friction=FRICTION)
 
@@ -81,15 +84,16 @@ def pushup_model(vest_mass: float = 0.0) -> Model:
         return replace(coordinate, lower=WRIST_EXTENSION) if coordinate.name.startswith("wrist_flexion") else coordinate
 
     bodies = tuple(replace(body, shapes=pads(body)) for body in model.bodies)
-    if vest_mass:
-        chest = model.body("T5_T8")
-        factor = (chest.mass + vest_mass) / chest.mass
-        heavy = replace(chest, mass=chest.mass + vest_mass, inertia=tuple(factor * value for value in chest.inertia))
-        bodies = tuple(replace(heavy, shapes=body.shapes) if body.name == chest.name else body for body in bodies)
     joints = tuple(replace(j, coordinates=tuple(map(widen, j.coordinates))) for j in model.joints)
-    return replace(
+    model = replace(
         model, bodies=bodies, joints=joints, self_collision=False, ground=(Shape("plane", surface=surface),)
     )
+    if not vest_mass:
+        return model
+    model = with_block(model, "T5_T8", mass=vest_mass, at=VEST, size=0.25, name="vest")
+    vest = model.bodies[-1]
+    hollow = replace(vest, shapes=tuple(replace(shape, collides=False) for shape in vest.shapes))
+    return replace(model, bodies=(*model.bodies[:-1], hollow))
 
 
 @dataclass(frozen=True)
@@ -200,12 +204,15 @@ def pushup_path(model: Model, keys: int = KEYS) -> PushupPath:
     return PushupPath(model, phase, rows)
 
 
-def pushup_targets(path: PushupPath, period: float) -> Targets:
-    """Return targets of all joints in push-ups of a period [s], from rest at the top; the root has none."""
+def pushup_targets(path: PushupPath, period: float, model: Model | None = None) -> Targets:
+    """Return targets of all joints in push-ups of a period [s], from rest at the top; the root has none.
+
+    They are those of the path's model, or of another one with the same coordinates.
+    """
     names = [(i, c.name) for i, c in enumerate(path.model.coordinates) if not c.name.startswith("root_")]
     columns = [i for i, _ in names]
 
     def curve(time: Array) -> Array:
         return path.at(0.5 - 0.5 * np.cos(2.0 * np.pi * time / period))[:, columns]
 
-    return Targets(path.model, tuple(name for _, name in names), curve)
+    return Targets(model or path.model, tuple(name for _, name in names), curve)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -74,6 +74,16 @@ def run(
     return steps, SOLVED
 
 
+class Actuators(Protocol):
+    """Forces that act in place of the impulses of controls."""
+
+    def prepare(self) -> None:
+        """Limit the impulses of controls at the start of a step."""
+
+    def share(self) -> None:
+        """Write forces in place of the impulses of controls, now known, to the wrenches of the work arrays."""
+
+
 class ImpulseSimulation(Simulation):
     """A compiled model with its state and controls, which can be stepped, saved, restored, copied and pickled."""
 
@@ -124,13 +134,12 @@ class ImpulseSimulation(Simulation):
         record_every: int = 1,
         frame: int = 0,
         respond: Callable[[int, StageArrays], None] | None = None,
-        actuate: Callable[[], None] | None = None,
+        actuators: Actuators | None = None,
     ) -> None:
         """Make steps and record them, as `Simulation.advance`.
 
         `respond` is called in each step with its number; it writes `StageArrays.response` of controls with a callback.
-        `actuate` is called after the impulses of controls are known; it writes the forces that act in their place to
-        the wrenches of the work arrays.
+        `actuators` replace the impulses of controls.
         """
         self._share_all(record)
         self._check_steps(steps, record, record_every, frame)
@@ -143,26 +152,28 @@ class ImpulseSimulation(Simulation):
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
             arguments = (record, record_every, recorded)
-            in_parts = actuate is not None or self.controls.knows_contacts[0]
+            in_parts = actuators is not None or self.controls.knows_contacts[0]
             if respond is None and not in_parts:
                 self.index += self._run(end - self.index, *arguments, WHOLE_STEP)
             elif self._run(1, *arguments, BEGIN):
                 if respond is not None:
                     respond(self.index, self.stages)
                 if in_parts:
-                    self._finish_in_parts(arguments, actuate)
+                    self._finish_in_parts(arguments, actuators)
                 else:
                     self._run(1, *arguments, FINISH)
                 self.index += 1
 
-    def _finish_in_parts(self, arguments: tuple[Record, int, int], actuate: Callable[[], None] | None) -> None:
+    def _finish_in_parts(self, arguments: tuple[Record, int, int], actuators: Actuators | None) -> None:
         """Finish a step: controls, what replaces them, positions."""
         state, stages = self.state, self.stages
         self.contact_curvature.predict(self)
+        if actuators is not None:
+            actuators.prepare()
         before = state.twist.copy(), stages.impulse.copy(), stages.ground.copy()
         self._run(1, *arguments, CONTROL)
-        if actuate is not None:
-            actuate()
+        if actuators is not None:
+            actuators.share()
             state.twist[:], stages.impulse[:], stages.ground[:] = before
             self._run(1, *arguments, REPLACE)
         solved = state.twist.copy()
