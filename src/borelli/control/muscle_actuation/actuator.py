@@ -26,6 +26,9 @@ from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 
 Array = NDArray[np.float64]
 
+LIMIT_TOLERANCE = 1e-3
+"""Unattained torque, relative to the required one or to 1 N m, above which a control is limited."""
+
 
 class MuscleActuator:
     """Muscles of a simulated model, which replace the impulses of its controls step by step."""
@@ -54,6 +57,8 @@ class MuscleActuator:
         self._forces = BodyForces(model, self._frames)
         self._check_moving_points()
         self._balls = [int(joints.coordinate_first[j]) for j in simulation.controls.ball]
+        self._first_required = np.zeros(coordinates)
+        self._is_first, self.is_limited = True, False
         self._ball_columns = [np.arange(i, i + 3) for i in self._balls]
         self._groups = [np.array([index[name] for name in group]) for group in settings.passive_groups]
         self._max_impulse = simulation.targets.max_impulse.copy()
@@ -70,28 +75,32 @@ class MuscleActuator:
         """Torques (coordinates,) of muscles and reserves [N m or N]."""
         return self.required - self.unattained
 
-    def prepare(self) -> None:
-        """Compute muscles at the start of the present step, and limit its controls to what they can exert at most.
+    @property
+    def first_required(self) -> Array:
+        """Torques (coordinates,) that controls require before they are limited by what muscles attain [N m or N]."""
+        return self._first_required
 
-        Without limits, a body that muscles cannot move as required would be driven by ever larger torques.
-        """
+    def prepare(self) -> None:
+        """Compute muscles at the start of the present step."""
         simulation = self.simulation
         self._compute_paths()
         speed = -self._arm[0] @ simulation.work.scratch.speed
         hill = rigid_tendon_force(self._muscles, self._length, speed[None])
         self._active, self._passive = hill.active_force[0], hill.passive_force[0]
-        pull = self._arm[0] * self._active[:, None]
-        passive = self._passive @ self._arm[0]
-        largest = np.maximum(np.maximum(pull, 0.0).sum(axis=0) + passive, -np.minimum(pull, 0.0).sum(axis=0) - passive)
-        for group in (*self._groups, *self._ball_columns):
-            largest[group] = largest[group].max()
-        largest[self._reserved] = np.inf
-        given = simulation.targets.max_impulse
-        row = min(simulation.index, len(given) - 1)
-        given[row] = np.minimum(self._max_impulse[min(row, len(self._max_impulse) - 1)], simulation.compiled.step * largest)
+        self._is_first, self.is_limited = True, False
+        self._limits()[:] = self._max_impulse[min(simulation.index, len(self._max_impulse) - 1)]
 
-    def share(self) -> None:
-        """Share the impulses of controls in the present step among muscles; write the wrenches of the result."""
+    def _limits(self) -> Array:
+        """Return the limits of impulses in the present step (coordinates,), to be changed [N m s or N s]."""
+        given = self.simulation.targets.max_impulse
+        return given[min(self.simulation.index, len(given) - 1)]
+
+    def share(self) -> bool:
+        """Share the impulses of controls in the present step among muscles; write the wrenches of the result.
+
+        Returns False if muscles do not attain them. The controls that require too much are then limited to what was
+        attained, so that the others adapt to the motion without it, when the step is solved again.
+        """
         simulation, chosen = self.simulation, self.controlled
         rows = simulation.tables.joints.drive_row
         axial = np.zeros(len(rows))
@@ -107,6 +116,38 @@ class MuscleActuator:
         self.activation[:], self.force[:] = activation, activation * active + passive
         self.reserve[chosen], self.unattained[chosen] = reserve, unattained
         self._write_wrenches()
+        if self._is_first:
+            self._first_required[:], self._is_first = self.required, False
+        return self.status == ATTAINED or not self._limit(axial)
+
+    def _limit(self, axial: Array) -> bool:
+        """Limit controls to what muscles exert at most, and those whose torque is not attained to what is.
+
+        Without limits, a body that muscles cannot move as required would be driven by ever larger torques. `axial` are
+        torques along the rows of controls [N m or N]. Returns False if no control is limited further.
+        """
+        attained, controlled = self._transform(self.torque, to_coordinates=False), np.zeros(len(axial), bool)
+        controlled[self.controlled] = True
+        short = controlled & (np.abs(axial - attained) > LIMIT_TOLERANCE * np.maximum(np.abs(axial), 1.0))
+        allowed = np.where(attained * axial > 0.0, np.minimum(np.abs(attained), np.abs(axial)), 0.0)
+        limits, step = self._limits(), self.simulation.compiled.step
+        limits[:] = np.minimum(limits, step * self._strengths())
+        limits[short] = np.minimum(limits[short], step * allowed[short])
+        self.is_limited = True
+        return bool(short.any())
+
+    def _strengths(self) -> Array:
+        """Return the largest torques (coordinates,) of muscles [N m or N], infinite where there are reserves.
+
+        Coordinates of a ball joint, and of a passive group, have that of the strongest of them.
+        """
+        pull, passive = self._arm[0] * self._active[:, None], self._passive @ self._arm[0]
+        up, down = np.maximum(pull, 0.0).sum(axis=0) + passive, -np.minimum(pull, 0.0).sum(axis=0) - passive
+        largest = np.maximum(np.maximum(up, down), 0.0)
+        for columns in (*self._groups, *self._ball_columns):
+            largest[columns] = largest[columns].max()
+        largest[self._reserved] = np.inf
+        return largest
 
     def _compute_paths(self) -> None:
         self._arm[:] = 0.0

@@ -33,17 +33,19 @@ class MuscleRecord:
         """Limit the controls of the present step to what muscles can exert."""
         self.actuator.prepare()
 
-    def share(self) -> None:
-        """Replace the impulses of controls in the present step by muscles, and record them."""
+    def share(self) -> bool:
+        """Replace the impulses of controls in the present step by muscles, and record them; False: limited further."""
         actuator = self.actuator
-        actuator.share()
+        attained = actuator.share()
         made = actuator.simulation.index + 1
         if made % self._every:
-            return
+            return attained
         frame = made // self._every
         self.activation[frame], self.force[frame] = actuator.activation, actuator.force
-        self.required[frame], self.reserve[frame] = actuator.required, actuator.reserve
-        self.unattained[frame], self.status[frame] = actuator.unattained, actuator.status
+        self.required[frame], self.reserve[frame] = actuator.first_required, actuator.reserve
+        self.unattained[frame] = actuator.first_required - actuator.torque
+        self.status[frame] = max(actuator.status, actuator.is_limited)
+        return attained
 
     def add_to(self, data: xarray.Dataset) -> xarray.Dataset:
         """Return a dataset with the variables of muscles, and `torque` that of muscles and reserves."""

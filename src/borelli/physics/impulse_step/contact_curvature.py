@@ -5,7 +5,7 @@ paths, so that a hand at rest on the ground would creep by
 
     h^2 / 2 (acceleration of its point at constant joint velocities)
 
-in every step, toward the body. Body by body, the velocity c that the last steps' corrections added is extrapolated, and
+in every step, toward the body. Body by body, the velocity c that the last step's correction added is added again, and
 contacts are solved for J (v + c) = 0 in place of J v = 0. What is left is of third order in the step.
 """
 
@@ -37,10 +37,10 @@ Floats = NDArray[np.float64]
 
 
 class ContactCurvature:
-    """Velocities that corrections added to the bodies in the last two steps."""
+    """Velocities that corrections added to the bodies in the last step, besides those predicted along rows."""
 
     def __init__(self, bodies: int) -> None:
-        self.last, self.before = np.zeros((bodies, 6)), np.zeros((bodies, 6))
+        self.last = np.zeros((bodies, 6))
         self.known = 0
 
     def predict(self, simulation: ImpulseSimulation) -> None:
@@ -51,7 +51,7 @@ class ContactCurvature:
         _seed_friction(simulation, count)
         if not self.known:
             return
-        change = 2.0 * self.last - self.before if self.known > 1 else self.last
+        change = self.last
         arrays, laws, h = simulation.work.contact_arrays, simulation.tables.contacts, simulation.compiled.step
         contact, spin = arrays.contact[:count], simulation.state.twist[:, 3:]
         drift = np.zeros((count, 3))
@@ -75,7 +75,6 @@ class ContactCurvature:
         angle = 2.0 * np.arctan2(sine, np.abs(turned[:, :1]))
         rotation = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 2.0) * vector
         moved = np.hstack([state.position - stages.position, rotation]) / h
-        self.before[:] = self.last
         self.last[:] = moved - solved
         self.known += 1
 

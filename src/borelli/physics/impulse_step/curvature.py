@@ -38,9 +38,9 @@ def _shift_law(rows, k, s, u):
 
 
 @inline_into_caller
-def predict_curvature(ranges, history, rows, curvature):
-    """Add the velocities along rows that corrections will add, extrapolated from the last steps."""
-    known, past = history.curvature_count[0], history.curvature
+def predict_curvature(ranges, history, rows, most, curvature):
+    """Add the velocities along rows that corrections will add, extrapolated from at most `most` of the last steps."""
+    known, past = min(history.curvature_count[0], most), history.curvature
     for k in range(ranges[ROWS_END]):
         curvature[k] = 0.0
         piece = _velocity_piece(ranges, rows, k)

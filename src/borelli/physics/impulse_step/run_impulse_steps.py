@@ -32,6 +32,10 @@ from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
 
 
+MAX_CONTROL_SOLVES = 6
+"""Maximum number of solves in which controls are limited to what replaces them."""
+
+
 @inline
 def _record_step(state, stages, record, frame):
     record_bodies(state, record, frame)
@@ -80,8 +84,12 @@ class Actuators(Protocol):
     def prepare(self) -> None:
         """Limit the impulses of controls at the start of a step."""
 
-    def share(self) -> None:
-        """Write forces in place of the impulses of controls, now known, to the wrenches of the work arrays."""
+    def share(self) -> bool:
+        """Write forces in place of the impulses of controls, now known, to the wrenches of the work arrays.
+
+        Returns False if controls require more than these forces attain and have been limited further: to be solved
+        for again.
+        """
 
 
 class ImpulseSimulation(Simulation):
@@ -173,8 +181,12 @@ class ImpulseSimulation(Simulation):
         before = state.twist.copy(), stages.impulse.copy(), stages.ground.copy()
         self._run(1, *arguments, CONTROL)
         if actuators is not None:
-            actuators.share()
-            state.twist[:], stages.impulse[:], stages.ground[:] = before
+            for _ in range(MAX_CONTROL_SOLVES):
+                attained = actuators.share()
+                state.twist[:], stages.impulse[:], stages.ground[:] = before
+                if attained:
+                    break
+                self._run(1, *arguments, CONTROL)
             self._run(1, *arguments, REPLACE)
         solved = state.twist.copy()
         self._run(1, *arguments, POSITION)

@@ -82,6 +82,10 @@ CORRECTION_SOFTENING = 1e10
 heavy. A fixed control would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N
 pressed on); the overlap left, of second order in the step, is corrected by the next step."""
 
+IN_PARTS_STEPS = 2
+"""Steps from which curvature is extrapolated where contacts or muscles react to it: three would amplify oscillations
+sevenfold."""
+
 
 @inline
 def _contact_margin(margin, extent, twist, h):
@@ -184,8 +188,11 @@ def _solve_controls(pointers, tables, state, work, controls, targets, history, s
     set_control_targets(joints, controls, targets, stages, state.coordinate, rows, index, h)
     disable_limits(joints, controls, rows, controls.unlimited)
     dirty = 1
-    if mode == EQUATIONS or mode == IN_PARTS:
-        predict_curvature(joints.row_ranges, history, rows, stages.curvature)
+    if mode == EQUATIONS:
+        predict_curvature(joints.row_ranges, history, rows, 3, stages.curvature)
+    elif mode == IN_PARTS:
+        fix_joints(joints, rows)  # the solve may be repeated
+        predict_curvature(joints.row_ranges, history, rows, IN_PARTS_STEPS, stages.curvature)
         for n in range(len(controls.every)):
             i = controls.every[n]
             stages.velocity[i] += stages.curvature[joints.drive_row[i]]
