@@ -18,11 +18,10 @@ def rod(name: str, length: float, mass: float, *pads: Shape):
     return replace(body_from_shapes(name, (bar,), mass=mass), shapes=(bar, *pads))
 
 
-def muscle(name: str, *points: tuple[str, float, float, float], force: float = FORCE, moving=()) -> Muscle:
+def muscle(name: str, *points: tuple[str, float, float, float], force: float = FORCE, length: float = 0.25, moving=()) -> Muscle:
     path = [PathPoint(body, (x, y, z)) for body, x, y, z in points]
     if moving:
         path[-1] = replace(path[-1], motion=moving)
-    length = 0.25
     return Muscle(name, tuple(path), force, length, 0.02)
 
 
@@ -68,7 +67,7 @@ def trestle(load: float = 0.0) -> Model:
         (Coordinate("open"),),
     )  # fmt: skip
     muscles = (
-        muscle("closer", ("left", 0.0, 0.0, 0.05), ("right", 0.0, 0.0, 0.05)),
+        muscle("closer", ("left", 0.0, 0.0, 0.05), ("right", 0.0, 0.0, 0.05), length=0.35),
         muscle("opener", ("left", -0.05, 0.0, 0.2), ("left", 0.0, 0.0, 0.37), ("right", 0.05, 0.0, 0.2)),
     )
     bodies = (rod("left", 0.6, 4.0 + load, *pads), rod("right", 0.6, 4.0 + load, *pads))

@@ -173,7 +173,7 @@ def _track_with_impulses(
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
     respond = arrays.response_callback(compiled) if tables.callback_response.any() else None
-    chunk = 1 if steer is not None else max(1, int(CHUNK_SECONDS / step))
+    chunk = 1 if steer is not None or muscles is not None else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
             steer(state, step * simulation.index)
@@ -183,6 +183,8 @@ def _track_with_impulses(
             count, record, record_every=record_every, frame=frame, respond=respond,
             actuators=muscles,
         )  # fmt: skip
+        if muscles is not None:
+            muscles.actuator.after_step()
         if progress is not None:
             progress(simulation.index / steps)
     return compiled, record, muscles

@@ -22,7 +22,7 @@ from borelli.control.muscle_actuation.sharing import StepSharing
 from borelli.errors import SettingsError
 from borelli.muscles.hill import make_muscle_arrays, rigid_tendon_force
 from borelli.muscles.paths import PathFrames
-from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
+from borelli.physics.impulse_step.run_impulse_steps import MAX_CONTROL_SOLVES, ImpulseSimulation
 
 Array = NDArray[np.float64]
 
@@ -57,8 +57,8 @@ class MuscleActuator:
         self._forces = BodyForces(model, self._frames)
         self._check_moving_points()
         self._balls = [int(joints.coordinate_first[j]) for j in simulation.controls.ball]
-        self._first_required = np.zeros(coordinates)
-        self._is_first, self.is_limited = True, False
+        self._first_required, self._later = np.zeros(coordinates), np.zeros(coordinates)
+        self._solves, self._is_first, self.is_limited = 0, True, False
         self._ball_columns = [np.arange(i, i + 3) for i in self._balls]
         self._groups = [np.array([index[name] for name in group]) for group in settings.passive_groups]
         self._max_impulse = simulation.targets.max_impulse.copy()
@@ -87,8 +87,20 @@ class MuscleActuator:
         speed = -self._arm[0] @ simulation.work.scratch.speed
         hill = rigid_tendon_force(self._muscles, self._length, speed[None])
         self._active, self._passive = hill.active_force[0], hill.passive_force[0]
-        self._is_first, self.is_limited = True, False
+        self._solves, self._is_first, self.is_limited = 0, True, False
         self._limits()[:] = self._max_impulse[min(simulation.index, len(self._max_impulse) - 1)]
+
+    def after_step(self) -> None:
+        """Store the torques of controls after those of muscles: they are part of what muscles exert in the next step.
+
+        Controls keep their velocities while positions are corrected and axes rotate: half of the torque that
+        accelerates rotating bodies acts there. Muscles exert it too; what the step applies by itself is subtracted.
+        """
+        simulation, rows = self.simulation, self.simulation.tables.joints.drive_row
+        self._later[:] = 0.0
+        if self.is_limited:  # controls that yield have no such torques
+            return
+        self._later[self.controlled] = simulation.stages.impulse[rows[self.controlled]] / simulation.compiled.step
 
     def _limits(self) -> Array:
         """Return the limits of impulses in the present step (coordinates,), to be changed [N m s or N s]."""
@@ -103,8 +115,8 @@ class MuscleActuator:
         """
         simulation, chosen = self.simulation, self.controlled
         rows = simulation.tables.joints.drive_row
-        axial = np.zeros(len(rows))
-        axial[chosen] = simulation.stages.impulse[rows[chosen]] / simulation.compiled.step
+        axial = self._later.copy()
+        axial[chosen] += simulation.stages.impulse[rows[chosen]] / simulation.compiled.step
         self.required[:] = self._transform(axial, to_coordinates=True)
         active, passive, arm = self._active, self._passive, self._arm[0][:, chosen]
         activation, reserve, unattained, self.status = self._sharing.solve(
@@ -118,7 +130,11 @@ class MuscleActuator:
         self._write_wrenches()
         if self._is_first:
             self._first_required[:], self._is_first = self.required, False
-        return self.status == ATTAINED or not self._limit(axial)
+        self._solves += 1
+        if self.status == ATTAINED or self._solves == MAX_CONTROL_SOLVES or not self._limit(axial):
+            return True
+        simulation.work.scratch.wrench[:] = 0.0  # controls are solved for again, without muscles
+        return False
 
     def _limit(self, axial: Array) -> bool:
         """Limit controls to what muscles exert at most, and those whose torque is not attained to what is.
@@ -188,7 +204,7 @@ class MuscleActuator:
         wrench, rows = simulation.work.scratch.wrench, simulation.work.rows
         wrench[:] = self._forces.wrenches(self.force, state.position)
         moving = self._forces.moving_point_torques(self.force, simulation.work.scratch.rotation, state.coordinate)
-        axial = self._transform(self.reserve + moving, to_coordinates=False)
+        axial = self._transform(self.reserve + moving, to_coordinates=False) - self._later
         for i in np.flatnonzero(axial):
             k = simulation.tables.joints.drive_row[i]
             for e in range(rows.first[k], rows.first[k + 1]):

@@ -39,6 +39,9 @@ HAND_PADS = ((0.022, -0.012), (-0.022, -0.012), (0.020, -0.080), (-0.030, -0.070
 """Places (x, z) [m] of pads in the hand: the two sides of the heel of the hand, and two heads of metacarpals."""
 FOOT_PADS = ((0.118, 0.028, -0.052), (0.118, -0.028, -0.052))
 """Places [m] of pads in the foot: at the heads of the metatarsals."""
+TRUNK_RADIUS = 0.06
+TRUNK_PADS = {"T5_T8": (0.1, 0.0, 0.0), "pelvis": (0.06, 0.0, 0.0), "head": (0.05, 0.0, 0.05)}
+"""Spheres of radius TRUNK_RADIUS [m] at the front of the trunk, on which a body that sinks comes to rest."""
 FOOT_PITCH = 1.45
 """Angle [rad] of the feet from flat on the ground, heels up."""
 VEST = Frame((-0.05, 0.0, 0.0))
@@ -78,6 +81,8 @@ def pushup_model(vest_mass: float = 0.0) -> Model:
             places = tuple((x, palm, z) for x, z in HAND_PADS)
         if body.name.startswith("foot_"):
             places = FOOT_PADS
+        if body.name in TRUNK_PADS:
+            return (*kept, Shape("sphere", (TRUNK_RADIUS,), Frame(TRUNK_PADS[body.name]), surface=surface))
         return (*kept, *(Shape("sphere", (PAD_RADIUS,), Frame(place), surface=surface) for place in places))
 
     def widen(coordinate: Coordinate) -> Coordinate:

@@ -21,7 +21,7 @@ from borelli.experiments.outcome import Claim, Outcome, Rows, above, below
 from borelli.view.panels import View
 from borelli.view.plot_style import BLUE, INK, ORANGE
 
-STEP = 1 / 120
+STEP = 1 / 240
 COUNT = 3
 VEST_MASS = 200.0
 """[kg]"""
