@@ -18,7 +18,9 @@ def rod(name: str, length: float, mass: float, *pads: Shape):
     return replace(body_from_shapes(name, (bar,), mass=mass), shapes=(bar, *pads))
 
 
-def muscle(name: str, *points: tuple[str, float, float, float], force: float = FORCE, length: float = 0.25, moving=()) -> Muscle:
+def muscle(
+    name: str, *points: tuple[str, float, float, float], force: float = FORCE, length: float = 0.25, moving=()
+) -> Muscle:
     path = [PathPoint(body, (x, y, z)) for body, x, y, z in points]
     if moving:
         path[-1] = replace(path[-1], motion=moving)
@@ -46,7 +48,8 @@ def floating_arm() -> Model:
         u, v = 0.06 * np.cos(angle + twist), 0.06 * np.sin(angle + twist)
         muscles.append(muscle(f"shoulder_{k}", ("trunk", x, y, -0.12), ("upper", u, v, 0.02)))
     patella = (
-        TransformAxis((1.0, 0.0, 0.0), linear(0.006, -0.06), "e"), TransformAxis((0.0, 0.0, 1.0), linear(0.0, 0.06), "e"),
+        TransformAxis((1.0, 0.0, 0.0), linear(0.006, -0.06), "e"),
+        TransformAxis((0.0, 0.0, 1.0), linear(0.0, 0.06), "e"),
     )  # fmt: skip
     muscles.append(muscle("extensor", ("upper", -0.05, 0.0, 0.1), ("fore", -0.06, 0.0, 0.06), moving=patella))
     muscles.append(muscle("flexor", ("trunk", 0.05, 0.0, -0.2), ("upper", 0.05, 0.0, 0.0), ("fore", 0.05, 0.0, 0.04)))

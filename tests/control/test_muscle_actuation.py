@@ -24,8 +24,8 @@ from .muscle_models import floating_arm, trestle
 
 GAINS = PD.from_settling_time(0.2)
 SAME_MOTION = 2e-7
-"""[rad] Load sharing attains torques to 1e-9 of the strength, about 2e-7 N m; over the least inertia about a joint axis, 1e-3 kg m^2,
-and the stiffness of the response, 900 1/s^2."""
+"""[rad] Load sharing attains torques to 1e-9 of the strength, about 2e-7 N m: over the least inertia about a joint
+axis, 1e-3 kg m^2, and the stiffness of the response, 900 1/s^2."""
 COMPLIANCE = 1e-3
 OPEN = 0.8
 """Angle between the rods of the trestle [rad]: friction is far from its bound."""
@@ -33,8 +33,8 @@ OPEN = 0.8
 
 def arm_controls(model):
     moving = {
-        "a": lambda t: 0.2 * np.sin(5.0 * t), "b": lambda t: 0.15 * np.sin(4.0 * t), "c": lambda t: 0.1 * np.sin(6.0 * t),
-        "e": lambda t: 0.3 - 0.3 * np.cos(5.0 * t),
+        "a": lambda t: 0.2 * np.sin(5.0 * t), "b": lambda t: 0.15 * np.sin(4.0 * t),
+        "c": lambda t: 0.1 * np.sin(6.0 * t), "e": lambda t: 0.3 - 0.3 * np.cos(5.0 * t),
     }  # fmt: skip
     return make_controls(targets_from_functions(model, moving), GAINS)
 
@@ -52,9 +52,16 @@ def arm():
 def trestle_run(actuation, *, load=0.0, angle=OPEN, friction=None, duration=0.3):
     model = trestle(load)
     start = {"tz": 0.02 + 0.3 * np.cos(0.5 * angle), "ry": 0.5 * angle, "open": -angle}
-    controls = make_controls(targets_from_functions(model, {"open": lambda t: -angle - 0.1 * np.sin(6.0 * t) ** 2}), GAINS)
+    controls = make_controls(
+        targets_from_functions(model, {"open": lambda t: -angle - 0.1 * np.sin(6.0 * t) ** 2}), GAINS
+    )
     return track_targets(
-        model, controls, duration=duration, initial_coordinates=start, contact_compliance=COMPLIANCE, actuation=actuation
+        model,
+        controls,
+        duration=duration,
+        initial_coordinates=start,
+        contact_compliance=COMPLIANCE,
+        actuation=actuation,
     )
 
 
@@ -86,7 +93,9 @@ def one_step(reserves=()):
     model, step = floating_arm(), 1 / 240
     arrays = ControlArrays(model, arm_controls(model), step, 3)
     compiled, tables = compile_impulse(model, step=step, controlled=arrays.responses(limited=True))
-    state = initial_state(compiled, coordinates={"a": 0.1, "b": -0.2, "c": 0.15, "e": 0.4}, velocities={"a": 1.0, "e": -1.0})
+    state = initial_state(
+        compiled, coordinates={"a": 0.1, "b": -0.2, "c": 0.15, "e": 0.4}, velocities={"a": 1.0, "e": -1.0}
+    )
     trajectory = arrays.target_trajectory(compiled, tables)
     simulation = ImpulseSimulation(compiled, state, make_inputs(compiled), tables, trajectory)
     actuator = MuscleActuator(simulation, MuscleActuation(dict(reserves)))

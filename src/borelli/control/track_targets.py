@@ -120,7 +120,7 @@ def track_targets(
         "settings": settings, "steer": steer, "record_every": record_every, "progress": progress,
     }  # fmt: skip
     if method == "impulse":
-        own = {"outside": outside, "actuation": actuation, "contact_compliance": contact_compliance}
+        own: dict[str, Any] = {"outside": outside, "actuation": actuation, "contact_compliance": contact_compliance}
         compiled, record, muscles = _track_with_impulses(arrays, initial_coordinates, **own, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
         data = _with_gap_note(to_dataset(compiled, record, time))

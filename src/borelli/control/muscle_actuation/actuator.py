@@ -195,7 +195,8 @@ class MuscleActuator:
             if motion.coordinate not in controlled:
                 name, muscle = model.coordinates[motion.coordinate].name, model.muscles[motion.muscle].name
                 raise SettingsError(
-                    f"actuation: Coordinate {name!r} moves a path point of muscle {muscle!r} and has no control. Control it."
+                    f"actuation: Coordinate {name!r} moves a path point of muscle {muscle!r} and has no control. "
+                    "Control it."
                 )
 
     def _write_wrenches(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from xarray import Dataset
+from xarray import DataArray, Dataset
 
 from borelli.experiments.experiment import Request, figure
 from borelli.experiments.muscles.pushup_motion import pushup_model, pushup_path
@@ -36,7 +36,7 @@ RESTING = {"elbow extensors": "elbow flexors", "anterior deltoid": "posterior de
 """Groups with their antagonists."""
 
 
-def group_activations(data: Dataset) -> dict[str, Dataset]:
+def group_activations(data: Dataset) -> dict[str, DataArray]:
     """Return the mean activation (time,) of each group, right side."""
     names = [str(name) for name in data["muscle"].values]
     chosen = {
@@ -67,16 +67,20 @@ def _claims(rows: Rows) -> list[Claim]:
     mean = {row["muscles"]: row["mean_activation"] for row in rows}
     claims = [above(f"mean activation of {name}", mean[name], "active", 0.05) for name in WORKING]
     for name, other in RESTING.items():
-        claims.append(above(f"mean activation of {name}, less that of {other}", mean[name] - mean[other], "larger", 0.0))
+        claims.append(
+            above(f"mean activation of {name}, less that of {other}", mean[name] - mean[other], "larger", 0.0)
+        )
     return claims
 
 
-def _draw(data: Dataset, groups: dict[str, Dataset], path: Path) -> None:
+def _draw(data: Dataset, groups: dict[str, DataArray], path: Path) -> None:
     with figure(path, "mean activation of a group", "muscle", size=(13.0, 5.0)) as (lines, image):
         for name, values in groups.items():
             lines.plot(data["time"].values[1:], values.values[1:], lw=1.2, label=name)
         active = data["muscle_activation"].values[1:]
         order = np.argsort(-active.max(axis=0))[:40]
         end = float(data["time"].values[-1])
-        image.imshow(active[:, order].T, aspect="auto", cmap="Reds", vmin=0.0, vmax=1.0, extent=(0.0, end, len(order), 0))
+        image.imshow(
+            active[:, order].T, aspect="auto", cmap="Reds", vmin=0.0, vmax=1.0, extent=(0.0, end, len(order), 0)
+        )
         image.set_yticks(np.arange(len(order)) + 0.5, [str(data["muscle"].values[i]) for i in order], fontsize=5)

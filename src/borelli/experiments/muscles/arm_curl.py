@@ -144,7 +144,9 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
     with figure(path, *labels, size=(14.0, 3.6)) as (angle, torque, flexors, extensors):
         for (name, data), color in zip(runs.items(), (BLUE, GREEN, ORANGE), strict=True):
             time = data["time"].values[1:]
-            angle.plot(time, np.degrees(data["coordinate_value"].sel(coordinate=ELBOW).values[1:]), color=color, label=name)
+            angle.plot(
+                time, np.degrees(data["coordinate_value"].sel(coordinate=ELBOW).values[1:]), color=color, label=name
+            )
             torque.plot(time, data["torque"].sel(coordinate=ELBOW).values[1:], color=color, label=name)
             for panel, muscles in ((flexors, FLEXORS), (extensors, EXTENSORS)):
                 for muscle, style in zip(muscles, ("-", "--", ":", "-."), strict=False):

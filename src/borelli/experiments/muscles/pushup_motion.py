@@ -1,7 +1,7 @@
 """Push-ups of the full skeleton: its contact pads, and joint angles that keep hands and feet where they are.
 
-The body lies prone with its head toward -y. Hands are flat on the ground, feet on the balls of the feet; the trunk, hips
-and knees stay as they are. For each elbow angle, inverse kinematics finds the sagittal pose of the pelvis and the
+The body lies prone with its head toward -y. Hands are flat on the ground, feet on the balls of the feet; the trunk and
+knees stay as they are. For each elbow angle, inverse kinematics finds the sagittal pose of the pelvis and the
 angles of shoulders, forearms, wrists and ankles for which hands and feet have one and the same pose: Newton's method on
 the errors of these poses. Between the elbow angles solved for, all angles are cubic splines of a phase of the movement.
 """
@@ -200,7 +200,9 @@ def pushup_path(model: Model, keys: int = KEYS) -> PushupPath:
         q[solver.index["elbow_flexion_r"]] = elbow
         q, error = solver.solve(q)
         if error > MAX_ERROR:
-            raise SettingsError(f"push-up: No pose has the elbows at {elbow:.2f} rad (error {error:.2g}). Move the hands.")
+            raise SettingsError(
+                f"push-up: No pose has the elbows at {elbow:.2f} rad (error {error:.2g}). Move the hands."
+            )
         table.append(q.copy())
     rows = np.array(table[::-1])
     for name, i in solver.index.items():

@@ -55,7 +55,9 @@ def passive_coordinates(model: Model) -> tuple[str, ...]:
 
 def actuation(model: Model) -> MuscleActuation:
     """Return the muscles with declared passive coordinates and the discs and ligaments of spine and neck."""
-    groups = [[f"{level}_{axis}" for level in part] for part in (SPINE, NECK) for axis in ("flexion", "bending", "rotation")]
+    groups = [
+        [f"{level}_{axis}" for level in part] for part in (SPINE, NECK) for axis in ("flexion", "bending", "rotation")
+    ]
     return MuscleActuation(dict.fromkeys(passive_coordinates(model), RESERVE), groups, STRENGTH)
 
 

@@ -16,7 +16,14 @@ from xarray import Dataset
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.experiment import Request, figure
 from borelli.experiments.muscles.pushup_motion import PushupPath, pushup_model, pushup_path
-from borelli.experiments.muscles.pushup_run import PERIOD, PushupRun, passive_coordinates, pushup_run, reserve_fraction, slips
+from borelli.experiments.muscles.pushup_run import (
+    PERIOD,
+    PushupRun,
+    passive_coordinates,
+    pushup_run,
+    reserve_fraction,
+    slips,
+)
 from borelli.experiments.outcome import Claim, Outcome, Rows, above, below
 from borelli.view.panels import View
 from borelli.view.plot_style import BLUE, INK, ORANGE
@@ -55,11 +62,13 @@ def run(request: Request) -> Outcome:
     names = passive_coordinates(path.model)
     about = (
         f"{len(path.model.muscles)} muscles move the full skeleton ({len(path.model.bodies)} bodies, "
-        f"{len(path.model.coordinates) - 6} joint coordinates) through {seconds / PERIOD:g} push-ups, hands and feet on "
-        f"the ground by contact, steps of 1/{1 / STEP:.0f} s; {len(names)} coordinates (fingers, toes, jaw, nodding, "
+        f"{len(path.model.coordinates) - 6} joint coordinates) through {seconds / PERIOD:g} push-ups, hands and feet "
+        f"on the ground by contact, steps of 1/{1 / STEP:.0f} s; {len(names)} coordinates (fingers, toes, jaw, nodding, "
         "wrists) are declared passive, and discs and ligaments transmit torque between vertebrae"
     )
-    return Outcome(request.name, about, rows, _claims(rows, muscles, torques, vest, path, request.quick), (request.plot, *files))
+    return Outcome(
+        request.name, about, rows, _claims(rows, muscles, torques, vest, path, request.quick), (request.plot, *files)
+    )
 
 
 def _row(name: str, one: PushupRun, path: PushupPath) -> dict[str, Any]:
