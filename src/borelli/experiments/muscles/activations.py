@@ -17,7 +17,7 @@ from borelli.experiments.muscles.pushup_motion import pushup_model, pushup_path
 from borelli.experiments.muscles.pushup_run import PERIOD, pushup_run
 from borelli.experiments.outcome import Claim, Outcome, Rows, above
 
-STEP = 1 / 240
+STEP = 1 / 180
 GROUPS = {
     "elbow extensors": ("TRIlong", "TRIlat", "TRImed"),
     "elbow flexors": ("BIClong", "BICshort", "BRA"),

