@@ -64,8 +64,8 @@ def run(request: Request) -> Outcome:
     about = (
         f"{len(path.model.muscles)} muscles move the full skeleton ({len(path.model.bodies)} bodies, "
         f"{len(path.model.coordinates) - 6} joint coordinates) through {seconds / PERIOD:g} push-ups, hands and feet "
-        f"on the ground by contact, steps of 1/{1 / STEP:.0f} s; {len(names)} coordinates (fingers, toes, jaw, nodding, "
-        "wrists) are declared passive, and discs and ligaments transmit torque between vertebrae"
+        f"on the ground by contact, steps of 1/{1 / STEP:.0f} s; {len(names)} coordinates (fingers, toes, jaw, "
+        "nodding, wrists) are declared passive, and discs and ligaments transmit torque between vertebrae"
     )
     return Outcome(
         request.name, about, rows, _claims(rows, muscles, torques, vest, path, request.quick), (request.plot, *files)
