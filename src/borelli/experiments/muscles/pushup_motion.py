@@ -23,8 +23,8 @@ from borelli.people.full_skeleton import full_skeleton
 
 Array = NDArray[np.float64]
 
-TOP_ELBOW, BOTTOM_ELBOW = 0.6, 1.45
-"""Elbow flexion [rad] at the top and at the bottom of a push-up: about 35 and 90 deg."""
+TOP_ELBOW, BOTTOM_ELBOW = 0.6, 1.3
+"""Elbow flexion [rad] at the top and at the bottom of a push-up: about 34 and 74 deg."""
 DIFFERENCE = 1e-7
 """Step of coordinates for numerical derivatives [rad or m]."""
 KEYS = 65
