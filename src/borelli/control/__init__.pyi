@@ -4,6 +4,7 @@ from borelli.control.controls import Control as Control
 from borelli.control.controls import make_controls as make_controls
 from borelli.control.drag_posing import DragResult as DragResult
 from borelli.control.drag_posing import drag_point as drag_point
+from borelli.control.muscle_actuation.settings import MuscleActuation as MuscleActuation
 from borelli.control.parse_perturbations import parse_perturbation as parse_perturbation
 from borelli.control.perturbations import CarriedLoad as CarriedLoad
 from borelli.control.perturbations import MoveGround as MoveGround

@@ -75,12 +75,12 @@ class ControlArrays:
             {name: float(velocity[self.index[name]]) for name in self.acting},
         )
 
-    def responses(self) -> dict[str, ResponseCoefficients]:
-        """Return the responses by coordinate, as the impulse step takes them."""
-        return {name: self._response(control) for name, control in self.acting.items()}
+    def responses(self, *, limited: bool = False) -> dict[str, ResponseCoefficients]:
+        """Return the responses by coordinate, as the impulse step takes them; `limited`: all have force limits."""
+        return {name: self._response(control, limited) for name, control in self.acting.items()}
 
-    def _response(self, control: Control) -> ResponseCoefficients:
-        limited = callable(control.max_force) or control.max_force < np.inf
+    def _response(self, control: Control, limited: bool) -> ResponseCoefficients:
+        limited = limited or callable(control.max_force) or control.max_force < np.inf
         if isinstance(control.response, PD):
             one, none = np.ones(1), np.zeros(1)
             a, b = (float(control.response.after(*unit, self.step)[0]) for unit in ((one, none), (none, one)))

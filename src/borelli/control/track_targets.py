@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from borelli.control.control_arrays import ControlArrays
 from borelli.control.controls import Control, check_controls
+from borelli.control.muscle_actuation.actuator import MuscleActuator
+from borelli.control.muscle_actuation.muscle_record import MuscleRecord
+from borelli.control.muscle_actuation.settings import MuscleActuation
 from borelli.control.pd_tracking import track_with_springs
 from borelli.errors import SettingsError, unknown_name
-from borelli.kernels.array_checks import check_integer
+from borelli.kernels.array_checks import as_number, check_integer
 from borelli.model.model import Model
-from borelli.physics.impulse_step.arrays import compile_impulse
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.impulse_step.arrays import Controls, compile_impulse
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.inputs import AppliedForce
@@ -51,6 +55,8 @@ def track_targets(
     initial_velocities: Mapping[str, float] | None = None,
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     outside: Sequence[str] = (),
+    actuation: MuscleActuation | None = None,
+    contact_compliance: float | Mapping[str, float] | None = None,
     forces: Sequence[AppliedForce] = (),
     excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
@@ -75,6 +81,11 @@ def track_targets(
         initial_twists: Initial velocity [m/s] and angular velocity [rad/s] by body, world axes; these override
             `initial_velocities`.
         outside: Bodies that are unknown to the controller: it does not support their weight.
+        actuation: Muscles that act in place of the torques of controls. Default: torques.
+        contact_compliance: Contacts are known to the controller, which supports the weight on them, and controls yield
+            by this much [rad/s per N m s, or m/s per N s], one number or by coordinate: where contacts close loops, it
+            selects the least of all torques with the same motion. Default: contacts are unknown, and controls yield
+            to them.
         forces: Forces applied to bodies.
         excitations: Excitations of muscles as of `simulate`, with method "impulse"; the controller knows their forces,
             as it knows gravity. Default: muscles and ligaments exert no force.
@@ -85,7 +96,10 @@ def track_targets(
 
     Returns:
         A dataset as of `simulate`, with `coordinate_target` and `coordinate_error` (time, coordinate) [rad or m], NaN
-        where nothing is controlled; `torque` is that of the controls [N m or N].
+        where nothing is controlled; `torque` is that of the controls [N m or N]. With muscles also
+        `muscle_activation`, `muscle_force` [N] (time, muscle); `required_torque` (of the controls), `reserve_torque`
+        and `unattained_torque`, which was not applied (time, coordinate); `torque` is then that of muscles and
+        reserves.
 
     Raises:
         SettingsError: Controls, targets or settings are not valid.
@@ -112,15 +126,22 @@ def track_targets(
         "settings": settings, "steer": steer, "record_every": record_every, "progress": progress,
     }  # fmt: skip
     if method == "impulse":
-        simulation, record = _track_with_impulses(arrays, initial_coordinates, outside, excitations, **options)
+        own: dict[str, Any] = {
+            "outside": outside, "actuation": actuation, "contact_compliance": contact_compliance,
+            "excitations": excitations,
+        }  # fmt: skip
+        simulation, record, muscles = _track_with_impulses(arrays, initial_coordinates, **own, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
         data = _with_gap_note(to_dataset(simulation.compiled, record, time))
         data = simulation.add_to(data) if isinstance(simulation, MuscleImpulseSimulation) else data
+        data = data if muscles is None else muscles.add_to(data)
     else:
-        if excitations is not None:
-            raise SettingsError(f"excitations: Method {method!r} does not support them. Use method='impulse'.")
-        if outside:
-            raise SettingsError(f"outside: Method {method!r} does not support it. Use method='impulse'.")
+        for name, value in (
+            ("outside", outside), ("actuation", actuation), ("contact_compliance", contact_compliance),
+            ("excitations", excitations),
+        ):  # fmt: skip
+            if value is not None and value != ():
+                raise SettingsError(f"{name}: Method {method!r} does not support it. Use method='impulse'.")
         initial = arrays.initial_state()[0] if initial_coordinates is None else initial_coordinates
         data = track_with_springs(
             model, arrays.gains(), arrays.value[1:], step=step, implicit=method == "stable",
@@ -132,9 +153,11 @@ def track_targets(
 def _track_with_impulses(
     arrays: ControlArrays,
     initial_coordinates: Mapping[str, float] | None,
-    outside: Sequence[str],
-    excitations: ExcitationInput | None,
     *,
+    outside: Sequence[str],
+    actuation: MuscleActuation | None,
+    contact_compliance: float | Mapping[str, float] | None,
+    excitations: ExcitationInput | None,
     initial_velocities: Mapping[str, float] | None,
     initial_twists: Mapping[str, Sequence[float]] | None,
     forces: Sequence[AppliedForce],
@@ -142,11 +165,16 @@ def _track_with_impulses(
     steer: Callable[[State, float], None] | None,
     record_every: int,
     progress: Callable[[float], None] | None,
-) -> tuple[ImpulseSimulation, Record]:
+) -> tuple[ImpulseSimulation, Record, MuscleRecord | None]:
+    if actuation is not None and excitations is not None:
+        raise SettingsError("excitations: Muscles that act in place of torques have none. Pass only one of both.")
     step, steps = arrays.step, arrays.steps
     compiled, tables = compile_impulse(
-        arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
-    )
+        arrays.model, step=step, controlled=arrays.responses(limited=actuation is not None), outside=outside,
+        settings=settings,
+    )  # fmt: skip
+    if contact_compliance is not None:
+        _set_compliance(compiled, tables, contact_compliance, outside)
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
     velocities = velocities | dict(initial_velocities or {})
     state = initial_state(compiled, coordinates=values, velocities=velocities, twists=initial_twists)
@@ -155,25 +183,52 @@ def _track_with_impulses(
     if excitations is None:
         simulation = ImpulseSimulation(compiled, state, inputs, tables, targets)
     else:
-        muscles = make_muscle_tables(compiled, make_excitation_table(arrays.model, excitations, step=step, steps=steps))
-        simulation = MuscleImpulseSimulation(compiled, state, inputs, tables, targets, muscles)
+        table = make_excitation_table(arrays.model, excitations, step=step, steps=steps)
+        muscle_tables = make_muscle_tables(compiled, table)
+        simulation = MuscleImpulseSimulation(compiled, state, inputs, tables, targets, muscle_tables)
         simulation.start_record(steps // record_every + 1)
     if initial_coordinates is None:
         simulation.start_on_targets()
     record = make_record(compiled, steps // record_every + 1)
+    muscles: MuscleRecord | None = None
+    if actuation is not None:
+        muscles = MuscleRecord(MuscleActuator(simulation, actuation), len(record.pose), record_every)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
     respond = arrays.response_callback(compiled) if tables.callback_response.any() else None
-    chunk = 1 if steer is not None else max(1, int(CHUNK_SECONDS / step))
+    chunk = 1 if steer is not None or muscles is not None else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
             steer(state, step * simulation.index)
         count = min(chunk, steps - simulation.index)
         frame = 1 + simulation.index // record_every
-        simulation.advance_impulses(count, record, record_every=record_every, frame=frame, respond=respond)
+        simulation.advance_impulses(
+            count, record, record_every=record_every, frame=frame, respond=respond,
+            actuators=muscles,
+        )  # fmt: skip
+        if muscles is not None:
+            muscles.actuator.after_step()
         if progress is not None:
             progress(simulation.index / steps)
-    return simulation, record
+    return simulation, record, muscles
+
+
+def _set_compliance(
+    compiled: CompiledModel, tables: Controls, given: float | Mapping[str, float], outside: Sequence[str]
+) -> None:
+    """Let the controls know contacts, with compliances of their own."""
+    if outside:
+        raise SettingsError("outside: Bodies cannot be unknown to a controller that knows contacts. Pass only one.")
+    every = [compiled.model.coordinates[i].name for i in tables.every]
+    by_name = given if isinstance(given, Mapping) else dict.fromkeys(every, given)
+    for name in every:
+        if name not in by_name:
+            raise SettingsError(f"contact_compliance: Controlled coordinate {name!r} has none. Pass a value for it.")
+        value = as_number(f"contact_compliance of {name!r}", by_name[name])
+        if not value > 0.0:
+            raise SettingsError(f"contact_compliance: That of {name!r} is {value:g}. Pass a positive number.")
+        tables.compliance[compiled.coordinate_index[name]] = value
+    tables.knows_contacts[0] = 1
 
 
 def _with_gap_note(data: xarray.Dataset) -> xarray.Dataset:

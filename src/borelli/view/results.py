@@ -111,7 +111,9 @@ def _simulation_poses(data: Dataset) -> PosedModel:
     posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
     if not model.muscles or "coordinate_value" not in data:
         return posed
-    return posed._replace(muscles=muscle_lines(model, data["coordinate_value"].values, None, _lab_rotation(model)[0]))
+    activation = data["muscle_activation"].values if "muscle_activation" in data else None
+    lines = muscle_lines(model, data["coordinate_value"].values, activation, _lab_rotation(model)[0])
+    return posed._replace(muscles=lines)
 
 
 def _in_lab(model: Model, time: Array, position: Array, orientation: Array) -> PosedModel:

@@ -477,3 +477,15 @@ def solve_frames(problem, buffers, control_out, unattained_out, status_out, resi
         last = status_out[f]
         _copy(buffers.control, control_out[f])
         _copy(buffers.unattained, unattained_out[f])
+
+
+@kernel
+def solve_next_frame(problem, buffers, last, control_out, unattained_out):
+    """Solve a problem of one frame from the multipliers in `buffers`, those of a frame with status `last`.
+
+    Returns the status, the KKT residual and the number of Newton steps. MISSING starts from zero.
+    """
+    status, residual, steps = _solve_frame(problem, 0, last, False, buffers)
+    _copy(buffers.control, control_out)
+    _copy(buffers.unattained, unattained_out)
+    return status, residual, steps

@@ -63,6 +63,12 @@ class Controls(NamedTuple):
     """(bodies,) largest distance of a body's shapes from its center of mass [m]."""
     is_net: Flags
     """(1,) 1 if there is a net among the bodies: more loops than `NET_LOOPS`."""
+    compliance: Floats
+    """Compliance of the control [rad/s per N m s, or m/s per N s] where contacts close loops: of all torques with the
+    same motion, the least are found, weighted by it."""
+    knows_contacts: Flags
+    """(1,) 1 if contacts are solved with the controls, which then support the weight on them; 0: controls ignore them
+    and yield to them."""
 
 
 class TargetTrajectory(NamedTuple):
@@ -113,7 +119,7 @@ class StageArrays(NamedTuple):
     target_rotation: Floats
     """(balls, 4) likewise."""
     velocity: Floats
-    """(coordinates,) of the controlled rows before a solve."""
+    """(coordinates,) of the controlled rows before a solve, or those that controls require."""
     max_impulse: Floats
     """(coordinates,) maximum impulse of the control in this step [N s or N m s]."""
     feasible: Flags
@@ -245,6 +251,8 @@ def _make_controls(
         outside=_outside_rows(compiled, controlled, outside),
         extent=_extent(tables, len(model.bodies)),
         is_net=np.array([sum(joint.closes_loop for joint in model.joints) > NET_LOOPS], np.uint8),
+        compliance=np.zeros(count),
+        knows_contacts=np.zeros(1, np.uint8),
     )
 
 

@@ -159,7 +159,9 @@ def _set_target_velocity(controls, targets, stages, rows, i, k, u, index):
     """Set the law of row k of coordinate i to the velocity u within the impulse limit of its control."""
     max_impulse = targets.max_impulse[min(index, len(targets.max_impulse) - 1), i]
     stages.max_impulse[i] = max_impulse
-    drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -max_impulse, max_impulse)
+    stages.velocity[i] = u
+    slope = controls.slope[i] + controls.compliance[i]
+    drive_law(rows, k, u, 0.0, slope, 0.0, -max_impulse, max_impulse)
 
 
 @inline_into_caller
@@ -205,7 +207,7 @@ def mark_feasible_controls(joints, controls, stages, mark):
 
 @inline_into_caller
 def yield_to_contacts(joints, controls, stages, value, rows, twist, h):
-    """Shift targets by the velocities that contacts changed; `stages.velocity` has those before."""
+    """Shift targets by the velocities that contacts or muscles changed; `stages.velocity` has those before."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
         moved = h * (velocity_on_row(rows, joints.drive_row[i], twist) - stages.velocity[i])

@@ -10,35 +10,77 @@ from __future__ import annotations
 from borelli.kernels.jit import inline, inline_into_caller
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, ROWS_END
 
+BOUNDED_PIECES = 3
+"""Number of pieces of the law of a control with a force limit; the middle one prescribes its velocity."""
+
 
 @inline
-def _is_equation(ranges, rows, k):
-    """Return True if row k prescribes a velocity: of a joint, a coupling or a control."""
-    return k < ranges[LIMIT_ROWS] or (k >= ranges[DRIVE_ROWS] and rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0)
+def _velocity_piece(ranges, rows, k):
+    """Return the piece of row k's law that prescribes a velocity, of a joint, a coupling or a control; -1: none."""
+    if k < ranges[LIMIT_ROWS]:
+        return 0
+    if k >= ranges[DRIVE_ROWS]:
+        if rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0:
+            return 0
+        if rows.pieces[k] == BOUNDED_PIECES:
+            return 1
+    return -1
+
+
+@inline
+def _shift_law(rows, k, s, u):
+    """Shift the velocity that piece s of row k prescribes, and the breaks next to it."""
+    rows.c[k, s] += u
+    if s > 0:
+        rows.break_u[k, s - 1] += u
+        rows.break_u[k, s] += u
 
 
 @inline_into_caller
-def predict_curvature(ranges, history, rows, curvature):
-    """Add the velocities along rows that corrections will add, extrapolated from the last steps."""
-    known, past = history.curvature_count[0], history.curvature
+def predict_curvature(ranges, history, rows, most, curvature):
+    """Add the velocities along rows that corrections will add, extrapolated from at most `most` of the last steps."""
+    known, past = min(history.curvature_count[0], most), history.curvature
     for k in range(ranges[ROWS_END]):
         curvature[k] = 0.0
-        if known > 0 and _is_equation(ranges, rows, k):
+        piece = _velocity_piece(ranges, rows, k)
+        if known > 0 and piece >= 0:
             if known == 1:
                 curvature[k] = past[0, k]
             elif known == 2:
                 curvature[k] = 2.0 * past[0, k] - past[1, k]
             else:
                 curvature[k] = 3.0 * (past[0, k] - past[1, k]) + past[2, k]
-            rows.c[k, 0] += curvature[k]
+            _shift_law(rows, k, piece, curvature[k])
+
+
+@inline_into_caller
+def require_curvature(ranges, rows, curvature):
+    """Add the predicted velocities to rows that were written again."""
+    for k in range(ranges[ROWS_END]):
+        piece = _velocity_piece(ranges, rows, k)
+        if piece >= 0:
+            _shift_law(rows, k, piece, curvature[k])
 
 
 @inline_into_caller
 def add_curvature(ranges, rows, curvature):
     """Add the velocities that this correction requires."""
     for k in range(ranges[ROWS_END]):
-        if _is_equation(ranges, rows, k):
-            curvature[k] += rows.c[k, 0]
+        piece = _velocity_piece(ranges, rows, k)
+        if piece >= 0:
+            curvature[k] += rows.c[k, piece]
+
+
+@inline_into_caller
+def forget_saturated(joints, controls, stages, history):
+    """Set the curvature of controls that do not reach their targets to zero: no correction measures it."""
+    for n in range(len(controls.every)):
+        i = controls.every[n]
+        if not stages.feasible[i]:
+            k = joints.drive_row[i]
+            stages.curvature[k] = 0.0
+            for s in range(3):
+                history.curvature[s, k] = 0.0
 
 
 @inline_into_caller

@@ -44,7 +44,7 @@ def impulse_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         add_impulses: (tables, work, stages),
         begin_step: (table, tables, state, inputs, work, *controlled, 0),
         correct_positions: (table, tables, state, inputs, work, controlled[0], controlled[2], stages, 0, 0),
-        finish_step: (table, tables, state, inputs, work, *controlled, 0),
+        finish_step: (table, tables, state, inputs, work, *controlled, 0, 0),
     }
 
 

@@ -27,9 +27,9 @@ from borelli.physics.impulse_step.controlled_joints import (
     reduce_control_defects,
     set_control_corrections,
 )
-from borelli.physics.impulse_step.curvature import add_curvature, store_curvature
+from borelli.physics.impulse_step.curvature import add_curvature, forget_saturated, store_curvature
 from borelli.physics.impulse_step.joint_limits import disable_limits
-from borelli.physics.impulse_step.modes import EQUATIONS, FROM_START, REFACTOR, REUSE
+from borelli.physics.impulse_step.modes import EQUATIONS, FROM_START, IN_PARTS, REFACTOR, REUSE
 from borelli.physics.impulse_step.stage_laws import (
     center_joint_rows,
     copy_errors,
@@ -272,7 +272,9 @@ def correct_positions(pointers, tables, state, inputs, work, controls, history, 
         compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved bodies
         fill_persistent_rows_by_pointer(pointers, tables, state, inputs, rows, scratch, index, False)
         keep_listed_rows(rows, factor.mark, first)
-    store_curvature(joints.row_ranges, history, stages.curvature, step_mode == EQUATIONS and mode == FROM_START)
+    forget_saturated(joints, controls, stages, history)
+    is_curvature = mode == FROM_START and (step_mode == EQUATIONS or step_mode == IN_PARTS)
+    store_curvature(joints.row_ranges, history, stages.curvature, is_curvature)
     return SOLVED if error <= ACCEPTED_ERROR else POSITION_ERROR_LEFT
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,14 +21,18 @@ from borelli.physics.impulse_step.arrays import (
     make_history,
     make_stage_arrays,
 )
+from borelli.physics.impulse_step.contact_curvature import ContactCurvature
 from borelli.physics.impulse_step.function_pointers import pointers
-from borelli.physics.impulse_step.modes import BEGIN, FINISH, WHOLE_STEP
+from borelli.physics.impulse_step.modes import BEGIN, CONTROL, FINISH, POSITION, REPLACE, WHOLE_STEP
 from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer
 from borelli.physics.rigid_bodies import copy_bodies
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
+
+MAX_CONTROL_SOLVES = 6
+"""Maximum number of solves in which controls are limited to what replaces them."""
 
 
 @inline
@@ -56,22 +60,36 @@ def run(
     state, start, record = load_shared(state_at, stages, record_at)
     for index in range(first, first + steps):
         status = SOLVED
-        if part != FINISH:
+        if part == WHOLE_STEP or part == BEGIN:
             status = begin_step_by_pointer(
                 pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
             )
         if part != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
             status = finish_step_by_pointer(
-                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
+                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index, part
             )
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             if status != CAPACITY_EXCEEDED:
                 copy_bodies(start, state)
             return index - first, status
-        if part != BEGIN and (index + 1) % every == 0:
+        if part in (WHOLE_STEP, FINISH, POSITION) and (index + 1) % every == 0:
             record_step(state, start, record, frame)
             frame += 1
     return steps, SOLVED
+
+
+class Actuators(Protocol):
+    """Forces that act in place of the impulses of controls."""
+
+    def prepare(self) -> None:
+        """Limit the impulses of controls at the start of a step."""
+
+    def share(self) -> bool:
+        """Write forces in place of the impulses of controls, now known, to the wrenches of the work arrays.
+
+        Returns False if controls require more than these forces attain and have been limited further: to be solved
+        for again.
+        """
 
 
 class ImpulseSimulation(Simulation):
@@ -91,6 +109,7 @@ class ImpulseSimulation(Simulation):
         self.controls, self.targets = controls, targets
         self.history: ControlHistory = make_history(compiled, controls)
         self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
+        self.contact_curvature = ContactCurvature(len(compiled.model.bodies))
 
     def _share_all(self, record: Record) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
         """Return what `_share` returns, with controls, targets, history and stages before the record."""
@@ -123,10 +142,12 @@ class ImpulseSimulation(Simulation):
         record_every: int = 1,
         frame: int = 0,
         respond: Callable[[int, StageArrays], None] | None = None,
+        actuators: Actuators | None = None,
     ) -> None:
         """Make steps and record them, as `Simulation.advance`.
 
         `respond` is called in each step with its number; it writes `StageArrays.response` of controls with a callback.
+        `actuators` replace the impulses of controls.
         """
         self._share_all(record)
         self._check_steps(steps, record, record_every, frame)
@@ -138,11 +159,38 @@ class ImpulseSimulation(Simulation):
             )
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
-            if respond is None:
-                self.index += self._run(end - self.index, record, record_every, recorded, WHOLE_STEP)
-            elif self._run(1, record, record_every, recorded, BEGIN):
-                respond(self.index, self.stages)
-                self.index += self._run(1, record, record_every, recorded, FINISH)
+            arguments = (record, record_every, recorded)
+            in_parts = actuators is not None or self.controls.knows_contacts[0]
+            if respond is None and not in_parts:
+                self.index += self._run(end - self.index, *arguments, WHOLE_STEP)
+            elif self._run(1, *arguments, BEGIN):
+                if respond is not None:
+                    respond(self.index, self.stages)
+                if in_parts:
+                    self._finish_in_parts(arguments, actuators)
+                else:
+                    self._run(1, *arguments, FINISH)
+                self.index += 1
+
+    def _finish_in_parts(self, arguments: tuple[Record, int, int], actuators: Actuators | None) -> None:
+        """Finish a step: controls, what replaces them, positions."""
+        state, stages = self.state, self.stages
+        self.contact_curvature.predict(self)
+        if actuators is not None:
+            actuators.prepare()
+        before = state.twist.copy(), stages.impulse.copy(), stages.ground.copy()
+        self._run(1, *arguments, CONTROL)
+        if actuators is not None:
+            for _ in range(MAX_CONTROL_SOLVES):
+                attained = actuators.share()
+                state.twist[:], stages.impulse[:], stages.ground[:] = before
+                if attained:
+                    break
+                self._run(1, *arguments, CONTROL)
+            self._run(1, *arguments, REPLACE)
+        solved = state.twist.copy()
+        self._run(1, *arguments, POSITION)
+        self.contact_curvature.store(self, solved)
 
     def _run(self, steps: int, record: Record, every: int, frame: int, part: int) -> int:
         """Return the number of steps made; fewer than `steps` if the capacity was short, which is larger now."""

@@ -36,9 +36,18 @@ from borelli.physics.impulse_step.controlled_joints import (
     store_history,
     yield_to_contacts,
 )
-from borelli.physics.impulse_step.curvature import predict_curvature
+from borelli.physics.impulse_step.curvature import predict_curvature, require_curvature
 from borelli.physics.impulse_step.joint_limits import are_limits_hit, disable_limits
-from borelli.physics.impulse_step.modes import CONTACTS, EQUATIONS, LIMITED
+from borelli.physics.impulse_step.modes import (
+    CONTACTS,
+    CONTROL,
+    EQUATIONS,
+    FINISH,
+    IN_PARTS,
+    LIMITED,
+    POSITION,
+    REPLACE,
+)
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT, correct_positions_by_pointer
 from borelli.physics.impulse_step.stage_laws import (
     disable_contacts,
@@ -72,6 +81,10 @@ CORRECTION_SOFTENING = 1e10
 """Ratio by which contacts and joint limits are softened while positions are corrected: about as soft as bodies are
 heavy. A fixed control would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N
 pressed on); the overlap left, of second order in the step, is corrected by the next step."""
+
+IN_PARTS_STEPS = 2
+"""Steps from which curvature is extrapolated where contacts or muscles react to it: three would amplify oscillations
+sevenfold."""
 
 
 @inline
@@ -147,8 +160,10 @@ begin_step_by_pointer = by_pointer(begin_step)
 
 
 @inline
-def _step_mode(controls, contact_count):
+def _step_mode(controls, contact_count, part):
     """Return the mode of a step with `contact_count` contacts."""
+    if part > FINISH:
+        return IN_PARTS
     if contact_count > 0:
         return CONTACTS
     for k in range(len(controls.outside)):
@@ -162,23 +177,33 @@ def _step_mode(controls, contact_count):
 
 @inline_into_caller
 def _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode):
-    """Make stages 3 and 4, without contacts, and return a status."""
+    """Make stages 3 and 4, without contacts unless the controller knows them, and return a status."""
     joints, rows, graph, factor = tables.joints, work.rows, work.graph, work.factor
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
-    disable_contacts(rows, first)
+    if work.contact_arrays.count[CONTACTS_NOW] > 0:
+        fill_contact_laws_by_pointer(pointers, tables, state, work, False)
+    else:
+        disable_contacts(rows, first)
     if mode == CONTACTS:
         disable_marked(rows, controls.outside)
     set_control_targets(joints, controls, targets, stages, state.coordinate, rows, index, h)
     disable_limits(joints, controls, rows, controls.unlimited)
     dirty = 1
     if mode == EQUATIONS:
-        predict_curvature(joints.row_ranges, history, rows, stages.curvature)
+        predict_curvature(joints.row_ranges, history, rows, 3, stages.curvature)
+    elif mode == IN_PARTS:
+        fix_joints(joints, rows)  # the solve may be repeated
+        predict_curvature(joints.row_ranges, history, rows, IN_PARTS_STEPS, stages.curvature)
+        for n in range(len(controls.every)):
+            i = controls.every[n]
+            stages.velocity[i] += stages.curvature[joints.drive_row[i]]
+    if mode == EQUATIONS:
         dirty = 0 if are_factors_valid(joints, rows, state, stages) else 1
     discard_factors(stages)
     load_momenta_by_pointer(pointers, tables, state, work, h, dirty)
     _apply_forces(graph, factor.block, inputs.body_wrench, h)
     status = solve_and_add_impulses(pointers, tables, state, work, stages)
-    if status == SOLVED:
+    if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         mark_feasible_controls(joints, controls, stages, factor.mark)
         for k in range(first):
             stages.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
@@ -187,23 +212,35 @@ def _solve_controls(pointers, tables, state, inputs, work, controls, targets, hi
 
 
 @inline_into_caller
-def _solve_contacts(pointers, tables, state, work, controls, stages):
-    """Make stage 5 up to positions: contacts and bodies outside, with free controls; return a status."""
+def _yield_and_shift(tables, state, work, controls, stages):
+    """Shift the targets of controls and the laws of contacts to the velocities of the last solve."""
+    h, first, rows = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], work.rows
+    yield_to_contacts(tables.joints, controls, stages, state.coordinate, rows, state.twist, h)
+    shift_laws_to_solution(rows, work.graph.node, work.factor, first, rows.used[0], CORRECTION_SOFTENING)
+
+
+@inline_into_caller
+def _solve_contacts(pointers, tables, state, work, controls, stages, part):
+    """Make stage 5 up to positions: contacts and bodies outside, with free controls; return a status.
+
+    Of part REPLACE, forces of `scratch.wrench` replace the impulses of controls: stage 3 is made again with them.
+    """
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
-    compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
+    if part != REPLACE:
+        compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
     fix_joints(joints, rows)
     disable_controls(joints, controls, rows)
+    if part == REPLACE:
+        require_curvature(joints.row_ranges, rows, stages.curvature)
     fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
     keep_listed_rows(rows, factor.mark, first)
     if contact_arrays.count[CONTACTS_NOW] > 0:
         fill_contact_laws_by_pointer(pointers, tables, state, work, False)
-    load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+    load_momenta_by_pointer(pointers, tables, state, work, h if part == REPLACE else 0.0, 1)
     status = solve_and_add_impulses(pointers, tables, state, work, stages)
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         copy_velocities(graph, factor.block, state.twist)
-        yield_to_contacts(joints, controls, stages, state.coordinate, rows, state.twist, h)
-        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], CORRECTION_SOFTENING)
     return status
 
 
@@ -220,22 +257,28 @@ def _solve_end_velocities(pointers, tables, state, work, controls, stages):
 
 
 @kernel_function
-def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index):
-    """Make stages 3 to 6 of step `index` and return a status."""
+def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index, part):
+    """Make stages 3 to 6 of step `index`, or a part of them, and return a status."""
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contact_count = contact_arrays.count[CONTACTS_NOW]
-    mode = _step_mode(controls, contact_count)
-    contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
-    status = _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode)
-    contact_arrays.count[CONTACTS_NOW] = contact_count
-    if status != SOLVED:
+    mode, known = _step_mode(controls, contact_count, part), controls.knows_contacts[0] > 0
+    status = stages.solver_stats[STATUS]
+    if part == REPLACE:
+        status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
+    elif part != POSITION:
+        if not known:
+            contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
+        status = _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode)
+        contact_arrays.count[CONTACTS_NOW] = contact_count
+        if mode == CONTACTS and status == SOLVED:
+            status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
+    stages.solver_stats[STATUS] = status
+    if part == CONTROL or part == REPLACE or (status != SOLVED and status != FRICTION_NOT_CONVERGED):
         return status
-    contact_status = SOLVED
-    if mode == CONTACTS:
-        contact_status = _solve_contacts(pointers, tables, state, work, controls, stages)
-        if contact_status != SOLVED and contact_status != FRICTION_NOT_CONVERGED:
-            return contact_status
+    contact_status = status
+    if mode == CONTACTS or mode == IN_PARTS:
+        _yield_and_shift(tables, state, work, controls, stages)
     shift_laws_to_solution(
         rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
     )

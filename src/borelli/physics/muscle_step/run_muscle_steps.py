@@ -12,7 +12,7 @@ from borelli.muscles.hill import STATUS
 from borelli.muscles.hill_kernels.status import INVALID_INPUT, NOT_CONVERGED
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory
-from borelli.physics.impulse_step.modes import BEGIN, FINISH
+from borelli.physics.impulse_step.modes import BEGIN, FINISH, POSITION, WHOLE_STEP
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.impulse_step.run_impulse_steps import record_step as record_impulse_step
 from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer
@@ -83,7 +83,7 @@ def run_impulse(
     muscle_work, muscle_record = load_shared(muscle_work_at, muscle_record_at)
     for index in range(first, first + steps):
         status = SOLVED
-        if part != FINISH:
+        if part == WHOLE_STEP or part == BEGIN:
             status = evaluate_muscles_by_pointer(pointers, tables, state_at, muscles, muscle_work_at)
             if status != SOLVED:
                 return index - first, status
@@ -93,13 +93,13 @@ def run_impulse(
             )
         if part != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
             status = finish_step_by_pointer(
-                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
+                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index, part
             )
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             if status != CAPACITY_EXCEEDED:
                 copy_bodies(start, state)
             return index - first, status
-        if part != BEGIN:
+        if part in (WHOLE_STEP, FINISH, POSITION):
             store_muscles(muscle_work, state)
             if (index + 1) % every == 0:
                 record_impulse_step(state, start, record, frame)
