@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from borelli.experiments.catalog import EXPERIMENTS, run_experiment
+from borelli.experiments import control
+from borelli.experiments.catalog import run_experiment
 from borelli.experiments.control import chain
 from borelli.experiments.control import closed_loop as loop
 
-CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.startswith("Weinstein")]
+CONTROL = list(control.EXPERIMENTS)
 
 
 def check(outcome):

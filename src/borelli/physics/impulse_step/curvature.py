@@ -11,7 +11,7 @@ from borelli.kernels.jit import inline, inline_into_caller
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, ROWS_END
 
 BOUNDED_PIECES = 3
-"""Number of pieces of the law of a control with a force limit; the middle one prescribes its velocity."""
+"""Number of pieces of the law of a control with a force limit; the second prescribes its velocity."""
 
 
 @inline
