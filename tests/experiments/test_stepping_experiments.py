@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from borelli.analysis.motion import make_motion
 from borelli.experiments.catalog import run_experiment
+from borelli.experiments.movement.jump import MIN_BOX_HEIGHT, from_above_ground, synthetic_jump
 
 
 def run(name, folder):
@@ -20,6 +22,18 @@ def test_jump_is_reproduced_with_a_limited_residual_moment(tmp_path):
     assert row["residual_torque_max_nm"] <= 100.0 + 1e-9  # Fig. 2
     assert row["rise_simulated_m"] == pytest.approx(row["rise_reference_m"], abs=0.03)
     assert row["flight_s"] == pytest.approx(2 * 2.1 / 9.81, abs=0.1)  # takeoff at 2.1 m/s
+
+
+@pytest.mark.parametrize("missing", [[], [0], [30, 31], [90]], ids=str)
+@pytest.mark.filterwarnings("error")
+def test_jump_off_a_box_starts_near_the_ground_also_with_missing_poses(missing):
+    jump = synthetic_jump()
+    time, height = jump.data["time"].values, [c.name for c in jump.model.coordinates].index("root_z")
+    coordinates = jump.coordinates.copy()
+    coordinates[:40, height] += 2.0 * MIN_BOX_HEIGHT
+    coordinates[missing] = np.nan
+    cut = from_above_ground(make_motion(jump.model, coordinates, time, jump.rate))
+    assert cut.data["time"].values[0] == (0.0 if missing == [0] else time[40])
 
 
 def test_cost_of_clamped_arms_rises_with_cocontraction(tmp_path):

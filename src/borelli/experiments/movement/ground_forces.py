@@ -76,7 +76,7 @@ def run(request: Request) -> Outcome:
     measured = trials[0].measured
     first = [row for row in rows if row["markers"] == trials[0].label]
     _draw(trials[0], first, request.plot)
-    single = float(np.nanmean([row["single_stance_percent"] for row in first]))
+    single = _mean_of_known([row["single_stance_percent"] for row in first])
     torque = first[0]["unexplained_moment_rms_nm"]
     claims = [
         Claim("difference of vertical force in single stance [%]", single, "10", single <= PAPER_DIFFERENCE),
@@ -101,6 +101,12 @@ def synthetic_motion(noise: float) -> Motion:
     """Return inverse kinematics of a synthetic walk with marker noise [m] and plates under every step."""
     synthetic = synthetic_recording("walk", noise=noise, gaps=0.0)
     return inverse_kinematics(synthetic.model, clean(synthetic.recording, cutoff=None))
+
+
+def _mean_of_known(values: list[float]) -> float:
+    """Return the mean of finite values; nan if there is none (a trial without single stance on plates)."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:

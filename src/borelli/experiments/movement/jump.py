@@ -72,8 +72,11 @@ def reproduce(motion: Motion, limit: float) -> SteppedTorques:
 def from_above_ground(motion: Motion) -> Motion:
     """Return the motion from shortly before the feet first reach the ground, if it begins on a box."""
     feet = list(foot_bodies(motion.model).values())
-    height = np.nanmin(motion.data["body_position"].sel(body=feet).values[..., 2], axis=1)
-    low = np.nanpercentile(height, 5)
+    height = np.fmin.reduce(motion.data["body_position"].sel(body=feet).values[..., 2], axis=1)
+    known = np.isfinite(height)
+    if not known[0]:
+        return motion
+    low = np.percentile(height[known], 5)
     if not height[0] > low + MIN_BOX_HEIGHT:
         return motion
     start = int(np.flatnonzero(height < low + MIN_BOX_HEIGHT)[0])
