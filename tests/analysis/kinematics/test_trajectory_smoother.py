@@ -286,3 +286,37 @@ def test_a_quarter_of_a_second_is_smoothed():
         for method in ("smoothed", "framewise")
     )
     assert poses.angle_error(found, truth) < poses.angle_error(alone, truth)
+
+
+class DiagonalSystem:
+    """Smoothing of independent values with penalties of many sizes, whose residual and trace are closed forms."""
+
+    def __init__(self, count):
+        rng = np.random.default_rng(0)
+        self.penalty = 10.0 ** np.linspace(-6.0, 3.0, 60)
+        self.value = rng.normal(size=60) / (1.0 + self.penalty) + 0.1 * rng.normal(size=60)
+        self.count = count
+
+    def correct_degrees_of_freedom(self):
+        return 0.0
+
+    def fit(self, scale, _):
+        kept = 1.0 / (1.0 + scale * self.penalty)
+        return ((1.0 - kept) * self.value) @ ((1.0 - kept) * self.value), kept.sum(), self.count
+
+    def score(self, power):
+        left, used, count = self.fit(10.0**power, 0.0)
+        return np.log(left / count) - 2.0 * np.log(1.0 - used / count) if used < count else np.inf
+
+
+@pytest.mark.parametrize("count", [60, 50, 40, 25, 20])
+@pytest.mark.filterwarnings("error")
+def test_scale_is_good_among_those_that_leave_markers_to_judge_it(count):
+    system = DiagonalSystem(count)
+    best = min(map(system.score, np.arange(*smoother.SCALES, 0.05)))
+    assert system.score(np.log10(smoother.choose_scale([system]))) < best + 0.25  # of scores that differ by 2 to inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_scale_is_large_where_none_leaves_markers_to_judge_it():
+    assert smoother.choose_scale([DiagonalSystem(1)]) == 10.0 ** smoother.SCALES[1]

@@ -243,12 +243,15 @@ def choose_scale(systems: Sequence[System]) -> float:
     def score(power: float) -> float:
         if power not in known:
             left, used, count = np.sum([system.fit(10.0**power, correction) for system in systems], axis=0)
-            known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
+            free = 1.0 - used / max(count, 1.0)  # none is left where the motion passes through all markers of many gaps
+            known[power] = float(np.log(left / count) - 2.0 * np.log(free)) if free > 0.0 and left > 0.0 else np.inf
         return known[power]
 
     low, best, high = -FIRST_STEP, 0.0, FIRST_STEP
-    while score(high) < score(best) - MIN_SCORE_GAIN and high < SCALES[1]:
+    while (score(high) < score(best) - MIN_SCORE_GAIN or score(best) == np.inf) and high < SCALES[1]:
         low, best, high = best, high, high + FIRST_STEP
+    if score(best) == np.inf:
+        return float(10.0**high)
     while score(low) < score(best) and low > SCALES[0]:
         low, best, high = low - FIRST_STEP, low, best
     for end, gain in ((low, 0.0), (high, MIN_SCORE_GAIN)):
@@ -271,6 +274,8 @@ def _vertex(low: float, best: float, high: float, score: Callable[[float], float
     below, above = score(low) - score(best), score(high) - score(best)
     if above == np.inf:
         return 0.5 * (best + high)
+    if below == np.inf:
+        return 0.5 * (low + best)
     if below + above == 0.0:
         return best
     left, right = best - low, high - best
