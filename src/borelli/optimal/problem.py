@@ -105,7 +105,7 @@ class Phase:
         if not self.name.isidentifier():
             raise SettingsError(f"{where}: The name is not an identifier. Use letters, digits and _.")
         shortest, longest = bounds_of(self.duration, f"{where}, duration")
-        if not (0.0 <= shortest and 0.0 < longest < inf):
+        if not (shortest >= 0.0 and 0.0 < longest < inf):
             raise SettingsError(f"{where}: The duration is ({shortest:g}, {longest:g}) s. Give a positive, finite one.")
         if not 2 <= self.nodes <= MAX_NODES:
             raise SettingsError(f"{where}: {self.nodes} nodes (expected 2 to {MAX_NODES}). Correct `nodes`.")
