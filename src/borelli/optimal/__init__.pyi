@@ -7,7 +7,7 @@ from borelli.optimal.problem import Phase as Phase
 from borelli.optimal.problem import Problem as Problem
 from borelli.optimal.solution import Solution as Solution
 from borelli.optimal.solution import load_solution as load_solution
-from borelli.optimal.solve import solve as solve
+from borelli.optimal.solver import solve as solve
 from borelli.optimal.system import System as System
 from borelli.optimal.system import Variable as Variable
 from borelli.optimal.system import make_system as make_system

@@ -23,6 +23,9 @@ GRADIENTS = ("exact", "perturbed")
 """Derivatives that are offered."""
 PERTURBATION = float(np.sqrt(np.finfo(float).eps))
 """Change of a scaled unknown in forward differences: balances truncation and rounding."""
+FUNCTION_TOLERANCE = 1e-6
+"""Change of the objective at which SLSQP ends, per unit of `tolerance`: near a minimum the objective changes with the
+square of the distance."""
 STATUSES = {0: "converged", 4: "infeasible", 8: "no progress", 9: "iteration limit"}
 """Words for what SLSQP returns; others are given as its own text."""
 
@@ -93,7 +96,7 @@ def solve_slsqp(
             bounds=np.column_stack([nlp.lower_w, nlp.upper_w]),
             constraints=_constraints(nlp, evaluate),
             callback=after_iteration,
-            options={"ftol": tolerance, "maxiter": max_iterations},
+            options={"ftol": tolerance * FUNCTION_TOLERANCE, "maxiter": max_iterations},
         )
         last, status = found.x, STATUSES.get(found.status, str(found.message).lower())
     except _StopError:

@@ -125,8 +125,8 @@ def _check_sizes(system: str, what: str, function: Any, inputs: list[int], outpu
 def explicit_form(system: System) -> Any:
     """Return casadi.Function(t, x, u, p) -> (xdot, z) derived from the residual.
 
-    A residual that is affine in y = (xdot, z), r = A(t, x, u, p) y + b, gives y = -A^-1 b; others are solved by Newton's
-    method from y = 0, whose derivatives follow from the implicit function theorem.
+    A residual that is affine in y = (xdot, z), r = A(t, x, u, p) y + b, gives y = -A^-1 b; others are solved by
+    Newton's method from y = 0, whose derivatives follow from the implicit function theorem.
     """
     nx, nz = len(system.states), len(system.algebraics)
     sizes = (1, nx, len(system.controls), len(system.parameters))
@@ -189,7 +189,7 @@ def make_system(
     if measured:
         arguments = [t, x, no_algebraics, u, p, rate_symbols]
         output = ca.Function(
-            "outputs", arguments, [ca.SX(e) for e in measured.values()], list("txzup") + ["xdot"], list(measured)
+            "outputs", arguments, [ca.SX(e) for e in measured.values()], [*"txzup", "xdot"], list(measured)
         )
     return System(
         name,

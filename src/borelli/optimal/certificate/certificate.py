@@ -48,7 +48,7 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        """ "solved", or "not solved" with the reason."""
+        """Word "solved", or "not solved" with the reason."""
         return "solved" if self.solved else f"not solved: {' '.join(self.reasons)}"
 
     def check(self, name: str) -> Check:

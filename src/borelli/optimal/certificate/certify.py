@@ -18,7 +18,7 @@ from borelli.optimal.problem import Problem
 from borelli.optimal.solver_result import SolverResult
 from borelli.optimal.system import names_of
 from borelli.optimal.transcription.nlp import Nlp
-from borelli.optimal.transcription.point_functions import PointFunctions
+from borelli.optimal.transcription.point_functions import PointFunctions, system_parameters
 from borelli.optimal.transcription.trajectory import Trajectory
 
 Array = NDArray[np.float64]
@@ -181,8 +181,6 @@ def path_values(
     problem: Problem, functions: PointFunctions, part: Trajectory, times: Array, states: Array, controls: Array
 ) -> Array:
     """Return the path constraints (points, names) along a simulated trajectory."""
-    from borelli.optimal.transcription.point_functions import system_parameters
-
     system = part.phase.system
     chosen = system_parameters(problem, part.phase, ca.DM(part.parameters))
     mesh = part.mesh
@@ -200,7 +198,7 @@ def path_values(
 
 
 def active_bounds(nlp: Nlp, w: Array, g: Array) -> dict[str, float]:
-    """Return the fraction of points at which bounds and path constraints are active, by name; fixed ones are left out."""
+    """Return the fraction of points at which each bound or path constraint is active; fixed unknowns are left out."""
     found: dict[str, float] = {}
     groups: list[tuple[Any, Array, Array, Array]] = [
         *((block, w, nlp.lower_w, nlp.upper_w) for block in nlp.blocks),

@@ -1,8 +1,8 @@
 """Re-simulation of a solution by an integrator that shares nothing with the transcription.
 
 The explicit form is integrated with the optimized controls by the Runge-Kutta pair of order 8 of Dormand and Prince
-(Hairer, Norsett and Wanner 1993), or by the implicit Radau method of order 5 where that needs too many steps: element by
-element from the solution's own states (one-step defects), and over the whole phase from its start.
+(Hairer, Norsett and Wanner 1993), or by the implicit Radau method of order 5 where that needs too many steps: element
+by element from the solution's own states (one-step defects), and over the whole phase from its start.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def solve(
     refine: int = 0,
     checkpoint: str | PathLike[str] | None = None,
     progress: bool | Callable[[Iterate], None] = False,
-    limits: CertificateLimits = CertificateLimits(),
+    limits: CertificateLimits | None = None,
 ) -> Solution:
     """Solve a problem and check the solution.
 
@@ -84,7 +84,7 @@ def solve(
         refine: Rounds of refinement at most: intervals whose one-step defect exceeds the limit get twice the elements.
         checkpoint: File for the last iterate. If it exists, the solution resumes from it.
         progress: Show iterations in the terminal, or call a function with each.
-        limits: Limits of the certificate.
+        limits: Limits of the certificate. Default: `CertificateLimits()`.
 
     Returns:
         The solution; `solution.solved` states whether it passed all checks, `solution.certificate` why not.
@@ -104,7 +104,15 @@ def solve(
         supervisor = Supervisor(time_limit, report)
         stack.enter_context(supervisor.catch_interrupt())
         return _solve_levels(
-            problem, guess, options, supervisor, coarse, refine, checkpoint, limits, warm=warm_start is not None
+            problem,
+            guess,
+            options,
+            supervisor,
+            coarse,
+            refine,
+            checkpoint,
+            limits or CertificateLimits(),
+            warm=warm_start is not None,
         )
 
 
