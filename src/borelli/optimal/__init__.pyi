@@ -5,6 +5,7 @@ from borelli.optimal.problem import Constraint as Constraint
 from borelli.optimal.problem import Link as Link
 from borelli.optimal.problem import Phase as Phase
 from borelli.optimal.problem import Problem as Problem
+from borelli.optimal.problem_files import load_problem as load_problem
 from borelli.optimal.solution import Solution as Solution
 from borelli.optimal.solution import load_solution as load_solution
 from borelli.optimal.solver import solve as solve

@@ -28,8 +28,8 @@ class Solution:
     """End of a search: solved or not, its certificate says."""
 
     dataset: Dataset
-    """All phases in time: `state_value`, `control_value`, `algebraic_value` and `output_value` by name, and the variables
-    of the common schema."""
+    """All phases in time: `state_value`, `control_value`, `algebraic_value` and `output_value` by name, and the
+    variables of the common schema."""
     certificate: Certificate
 
     @property

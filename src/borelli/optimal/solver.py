@@ -10,12 +10,14 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.errors import SettingsError
 from borelli.optimal.certificate.certify import CertificateLimits, certify
 from borelli.optimal.checkpoint import CheckpointWriter, check_matches, read_checkpoint
 from borelli.optimal.dataset import add_defects, make_dataset
-from borelli.optimal.first_values import check_first_values
+from borelli.optimal.first_values import check_first_values, vary_guess
 from borelli.optimal.ipopt import solve_ipopt
 from borelli.optimal.levels import Level, refine_intervals, with_elements, with_mesh
+from borelli.optimal.multi_start import choose_best, solve_starts
 from borelli.optimal.problem import Problem
 from borelli.optimal.slsqp import solve_slsqp
 from borelli.optimal.solution import Solution, guess_from_dataset
@@ -61,6 +63,10 @@ def solve(
     warm_start: Solution | None = None,
     coarse: Sequence[Level] = (),
     refine: int = 0,
+    starts: int = 1,
+    workers: int = 1,
+    spread: float = 0.3,
+    seed: int = 0,
     checkpoint: str | PathLike[str] | None = None,
     progress: bool | Callable[[Iterate], None] = False,
     limits: CertificateLimits | None = None,
@@ -74,7 +80,7 @@ def solve(
         steps: Runge-Kutta steps per element of shooting.
         tolerance: Of the solver.
         max_iterations: Of the solver, on each mesh.
-        time_limit: Wall time [s] for all meshes.
+        time_limit: Wall time [s] of each start, for all its meshes.
         gradients: Of single shooting: "exact", or "perturbed" (one simulation per unknown).
         linear_solver: Of IPOPT: "mumps" or "spral".
         threads: Threads that evaluate elements.
@@ -82,6 +88,10 @@ def solve(
         coarse: Meshes to solve first, each from the solution of the one before: (nodes, elements per interval), or by
             phase. The problem's own mesh is the last.
         refine: Rounds of refinement at most: intervals whose one-step defect exceeds the limit get twice the elements.
+        starts: Number of starts; all but the first vary the first values at random. The best solved one is returned.
+        workers: Processes that share the starts. The result does not depend on their number.
+        spread: Standard deviation of the variations, in typical sizes of the variables.
+        seed: Of the random variations.
         checkpoint: File for the last iterate. If it exists, the solution resumes from it.
         progress: Show iterations in the terminal, or call a function with each.
         limits: Limits of the certificate. Default: `CertificateLimits()`.
@@ -93,42 +103,47 @@ def solve(
         SettingsError: An argument, a name or an expression of the problem is wrong.
     """
     options = SolverOptions(method, order, steps, tolerance, max_iterations, gradients, linear_solver, threads)
+    if checkpoint is not None and starts > 1:
+        raise SettingsError(f"{starts} starts: A checkpoint belongs to one start. Omit `checkpoint`, or use starts=1.")
     guess = default_guess(problem) if warm_start is None else guess_from_dataset(warm_start.dataset, problem)
     with ExitStack() as stack:
         report = None
         if callable(progress):
             callback = progress
             report = lambda _level, iterate: callback(iterate)  # noqa: E731
-        elif progress:
+        elif progress and workers == 1:
             report = stack.enter_context(show_progress(problem.name))
-        supervisor = Supervisor(time_limit, report)
-        stack.enter_context(supervisor.catch_interrupt())
-        return _solve_levels(
-            problem,
-            guess,
-            options,
-            supervisor,
-            coarse,
-            refine,
-            checkpoint,
-            limits or CertificateLimits(),
-            warm=warm_start is not None,
-        )
+
+        def solve_start(start: int) -> Solution:
+            supervisor = Supervisor(time_limit, report)
+            varied = vary_guess(problem, guess, start, seed, spread)
+            search = Search(
+                problem, options, supervisor, tuple(coarse), refine, checkpoint, limits or CertificateLimits()
+            )
+            with supervisor.catch_interrupt():
+                return solve_levels(search, varied, warm=warm_start is not None and start == 0)
+
+        solutions = solve_starts(solve_start, starts, workers)
+    return solutions[0] if starts == 1 else choose_best(solutions)
 
 
-def _solve_levels(
-    problem: Problem,
-    guess: Guess,
-    options: SolverOptions,
-    supervisor: Supervisor,
-    coarse: Sequence[Level],
-    refine: int,
-    checkpoint: str | PathLike[str] | None,
-    limits: CertificateLimits,
-    *,
-    warm: bool,
-) -> Solution:
+@dataclass(frozen=True)
+class Search:
+    """What one start solves, and how."""
+
+    problem: Problem
+    options: SolverOptions
+    supervisor: Supervisor
+    coarse: tuple[Level, ...]
+    refine: int
+    checkpoint: str | PathLike[str] | None
+    limits: CertificateLimits
+
+
+def solve_levels(search: Search, guess: Guess, *, warm: bool) -> Solution:
     """Solve on every mesh from coarse to fine, then refine."""
+    problem, options, supervisor = search.problem, search.options, search.supervisor
+    coarse, checkpoint = search.coarse, search.checkpoint
     meshes = [with_mesh(problem, level) for level in coarse] + [problem]
     stored = read_checkpoint(checkpoint) if checkpoint is not None else None
     level, iterations = 0, 0
@@ -148,9 +163,9 @@ def _solve_levels(
         warm, iterations = True, iterations + result.iterations
         solution = None
         if level + 1 >= len(meshes) or result.status in ENDED:
-            solution, intervals = _finish(nlp, result, iterations, options, limits)
+            solution, intervals = _finish(nlp, result, iterations, options, search.limits)
             rounds = level - len(coarse)
-            if not intervals or rounds >= refine or result.status in ENDED or supervisor.remaining == 0.0:
+            if not intervals or rounds >= search.refine or result.status in ENDED or supervisor.remaining == 0.0:
                 return solution
             meshes.append(refine_intervals(meshes[level], intervals))
         dataset = make_dataset(meshes[level], read_trajectories(nlp, result.w))

@@ -33,6 +33,10 @@ REMEDIES = {
 """What to do about each failed check."""
 
 
+ACCEPTED = ("converged", "no progress", "stopped before the tolerance")
+"""Ends of a solver that the checks alone judge: it may stall on rounding errors at the optimum."""
+
+
 @dataclass(frozen=True)
 class CertificateLimits:
     """Limits of the checks, in typical sizes of the variables."""
@@ -97,7 +101,7 @@ def _reasons(status: str, checks: Sequence[Check]) -> tuple[str, ...]:
     if not feasibility.passed:
         text = f"No feasible trajectory was found; most violated: {feasibility.where}."
         return (text,) if status in ("converged", "infeasible") else (f"The solver ended with: {status}.", text)
-    reasons = [] if status == "converged" else [f"The solver ended with: {status}."]
+    reasons = [] if status in ACCEPTED else [f"The solver ended with: {status}."]
     reasons += [f"{check}. {REMEDIES[check.name]}".rstrip() for check in checks if not check.passed]
     return tuple(reasons)
 
