@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from borelli.errors import SettingsError
 
 try:
-    import casadi as ca
-except ImportError:  # pragma: no cover - the tests hide the package in a process of its own
+    import casadi
+except ImportError:
     raise SettingsError('Optimal control needs CasADi. Install it with `pip install "borelli[optimal]"`.') from None
 
-__all__ = ["ca"]
+ca: Any = casadi
+"""The package, without its types, which differ from version to version."""

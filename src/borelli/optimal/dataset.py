@@ -37,9 +37,9 @@ def make_dataset(problem: Problem, trajectories: Sequence[Trajectory]) -> Datase
         if rate is not None:
             tables[f"{kind}_rate"] = (names, _stack(trajectories, names, f"{kind}s", rate), units)
     outputs = list(dict.fromkeys(name for phase in problem.phases for name in phase.system.output_names))
-    units = {k: unit for phase in problem.phases for k, unit in phase.system.output_units.items()}
+    stated = {name: unit for phase in problem.phases for name, unit in phase.system.output_units.items()}
     values = _stack(trajectories, outputs, "output_names", "outputs")
-    tables["output"] = (outputs, values, [units.get(name, "1") for name in outputs])
+    tables["output"] = (outputs, values, [stated.get(name, "1") for name in outputs])
     parameters = problem.all_parameters
     data: dict[str, Any] = {}
     coords: dict[str, Any] = {
@@ -107,7 +107,7 @@ def _stack(trajectories: Sequence[Trajectory], names: Sequence[str], kind: str, 
 def _schema_variables(tables: dict[str, Any], coords: dict[str, Any]) -> dict[str, Any]:
     """Return coordinates, torques and muscles as variables of the common schema; add their names to `coords`."""
     states, controls = tables["state"], tables["control"]
-    data = {}
+    data: dict[str, Any] = {}
     coordinates = [name for name in states[0] if name + SPEED in states[0]]
     if coordinates:
         coords["coordinate"] = coordinates

@@ -112,7 +112,7 @@ def _root(node: ast.AST) -> str:
 def _evaluate(node: Any, names: dict[str, Any], single: bool) -> Any:
     match node:
         case ast.Constant():
-            return float(node.value)
+            return float(node.value)  # type: ignore[arg-type]
         case ast.Name():
             if node.id in CONSTANTS:
                 return CONSTANTS[node.id]

@@ -56,7 +56,7 @@ class _Evaluations:
         table = np.hstack([w[:, None], w[:, None] + np.diag(steps)])
         values = np.array(self.perturbed(table))
         slopes = (values[:, 1:] - values[:, :1]) / steps
-        return Derivatives(float(values[0, 0]), slopes[0], values[1:, 0], slopes[1:])  # type: ignore[arg-type]
+        return Derivatives(float(values[0, 0]), slopes[0], values[1:, 0], slopes[1:])
 
 
 def solve_slsqp(

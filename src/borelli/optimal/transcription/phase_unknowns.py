@@ -64,7 +64,7 @@ def add_stages(
     names, scale, lower, upper, first = [], [], [], [], []
     widths = np.diff(mesh.edges)
     for row in scheme.rows:
-        variable = system.algebraics[row.index] if row.kind == "z" else system.states[row.index]
+        variable = system.algebraics[row.number] if row.kind == "z" else system.states[row.number]
         fractions = mesh.edges[:-1] + row.fraction * widths
         samples = guess.samples[variable.name]
         if row.kind == "xdot":

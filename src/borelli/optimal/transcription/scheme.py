@@ -15,7 +15,7 @@ class StageRow(NamedTuple):
 
     kind: str
     """"x", "xdot" or "z"."""
-    index: int
+    number: int
     """Of the state or algebraic variable."""
     fraction: float
     """Position in the element, 0 to 1."""

@@ -44,7 +44,8 @@ def runge_kutta_step(
 ) -> tuple[Any, Any]:
     """Return the state after one step and the integrals over it."""
     dt = width * e.h
-    slopes, integrands = [], []
+    slopes: list[Any] = []
+    integrands: list[Any] = []
     for fraction in (0.0, 0.5, 0.5, 1.0):
         argument = x if not slopes else x + fraction * dt * slopes[-1]
         point = point_at(functions, e, argument, left + fraction * width)

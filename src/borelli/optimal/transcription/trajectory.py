@@ -81,11 +81,13 @@ def _read_phase(problem: Problem, nlp: PhaseNlp, w: Array, parameters: Array, st
     widths = np.diff(mesh.edges)
     fractions = (mesh.edges[:-1, None] + np.outer(widths, scheme.fractions)).ravel()
     first = (x0, *_start_rates(problem, nlp, inputs, x0, controls, parameters, start), controls[:, [0]], udot[:, [0]])
-    columns = [np.hstack([a.reshape(-1, 1), b]).T for a, b in zip(first, (x, xdot, z, u, udot), strict=True)]
+    x, xdot, z, u, udot = (
+        np.hstack([a.reshape(-1, 1), b]).T for a, b in zip(first, (x, xdot, z, u, udot), strict=True)
+    )
     time = start + duration * np.concatenate([[0.0], fractions])
     edges = np.concatenate([[True], np.tile(np.array(scheme.fractions) == 1.0, mesh.count)])
-    outputs = evaluate_outputs(problem, phase, time, columns, parameters)
-    return Trajectory(phase, mesh, start, duration, time, *columns, outputs, controls, edges, parameters)
+    outputs = evaluate_outputs(problem, phase, time, (x, xdot, z, u), parameters)
+    return Trajectory(phase, mesh, start, duration, time, x, xdot, z, u, udot, outputs, controls, edges, parameters)
 
 
 def _start_rates(
@@ -101,12 +103,14 @@ def _start_rates(
     return np.array(xdot), np.array(z)
 
 
-def evaluate_outputs(problem: Problem, phase: Phase, time: Array, columns: list[Array], parameters: Array) -> Array:
-    """Return the outputs (points, outputs) for columns (x, xdot, z, u, ...), each (points, variables)."""
+def evaluate_outputs(
+    problem: Problem, phase: Phase, time: Array, columns: tuple[Array, ...], parameters: Array
+) -> Array:
+    """Return the outputs (points, outputs) for columns (x, xdot, z, u), each (points, variables)."""
     system = phase.system
     if system.outputs is None:
         return np.empty((len(time), 0))
-    x, xdot, z, u = columns[:4]
+    x, xdot, z, u = columns
     chosen = system_parameters(problem, phase, ca.DM(parameters))
     count = len(time)
     found = system.outputs.map(count)(

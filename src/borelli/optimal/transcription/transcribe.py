@@ -84,10 +84,10 @@ def transcribe(
     _check(method, order, steps, threads)
     variables = problem.all_parameters
     a = _Assembly(problem, guess, default_guess(problem), threads)
-    bounds = [np.array([[getattr(v, side)] for v in variables]).reshape(-1, 1) for side in ("lower", "upper")]
+    lower, upper = (np.array([getattr(v, side) for v in variables]).reshape(-1, 1) for side in ("lower", "upper"))
     first = np.array([guess.parameters[v.name] for v in variables]).reshape(-1, 1)
     sizes = [v.size for v in variables]
-    p, parameter_block = a.unknowns.add("Parameters", names_of(variables), sizes, *bounds, first)
+    p, parameter_block = a.unknowns.add("Parameters", names_of(variables), sizes, lower, upper, first)
     p = ca.vec(p)
     t0: Any = ca.MX(0.0)
     for phase in problem.phases:
@@ -113,8 +113,10 @@ def transcribe(
         ca.vertcat(*a.rows.expressions, ca.MX(0, 1)),
         ca.Function("costs", [w], [terms]),
         tuple(a.costs),
-        *(np.concatenate(part) for part in (a.unknowns.lower, a.unknowns.upper)),
-        *(np.concatenate([*part, np.empty(0)]) for part in (a.rows.lower, a.rows.upper)),
+        np.concatenate(a.unknowns.lower),
+        np.concatenate(a.unknowns.upper),
+        np.concatenate([*a.rows.lower, np.empty(0)]),
+        np.concatenate([*a.rows.upper, np.empty(0)]),
         np.concatenate(a.unknowns.first),
         tuple(a.unknowns.blocks),
         tuple(a.rows.blocks),
