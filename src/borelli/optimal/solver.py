@@ -16,7 +16,7 @@ from borelli.optimal.checkpoint import CheckpointWriter, check_matches, read_che
 from borelli.optimal.dataset import add_defects, make_dataset
 from borelli.optimal.first_values import check_first_values, vary_guess
 from borelli.optimal.ipopt import solve_ipopt
-from borelli.optimal.levels import Level, refine_intervals, with_elements, with_mesh
+from borelli.optimal.levels import Level, inaccurate_intervals, refine_intervals, with_elements, with_mesh
 from borelli.optimal.multi_start import choose_best, solve_starts
 from borelli.optimal.problem import Problem
 from borelli.optimal.slsqp import solve_slsqp
@@ -215,11 +215,7 @@ def _finish(
     trajectories = read_trajectories(nlp, result.w)
     certificate, resimulations = certify(nlp, result, trajectories, limits)
     dataset = make_dataset(nlp.problem, trajectories)
-    intervals: dict[str, list[int]] = {}
-    for part, again in zip(trajectories, resimulations, strict=False):
-        sizes = [v.size for v in part.phase.system.states]
-        large = ~(np.abs(again.defects / sizes).max(axis=1) <= limits.defect)
-        intervals[part.phase.name] = sorted({int(i) for i in part.mesh.interval[large]})
+    intervals = inaccurate_intervals(trajectories, resimulations, certificate) if resimulations else {}
     dataset = add_defects(dataset, trajectories, resimulations)
     dataset["cost"] = ("cost_name", np.array(nlp.costs(result.w)).ravel(), {"units": "1"})
     dataset = dataset.assign_coords(cost_name=list(nlp.cost_names))
@@ -233,4 +229,4 @@ def _finish(
         "status": result.status,
         "version": borelli.__version__,
     }
-    return Solution(dataset, certificate), {name: found for name, found in intervals.items() if found}
+    return Solution(dataset, certificate), intervals

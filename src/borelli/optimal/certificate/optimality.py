@@ -18,8 +18,8 @@ from borelli.optimal.transcription.nlp import Derivatives, Nlp
 Array = NDArray[np.float64]
 ACTIVE = 1e-6
 """Scaled distance from a bound below which it counts as active."""
-SMALL_GRADIENT = 1e-6
-"""Scaled gradients below this are compared with this: a constant objective has none."""
+SMALL_GRADIENT = 1e-3
+"""Scaled gradients below this are replaced by this, since solvers end at absolute residuals of about 1e-8."""
 
 
 class Optimality(NamedTuple):

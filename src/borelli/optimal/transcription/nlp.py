@@ -60,7 +60,7 @@ class Unknowns:
     ) -> tuple[Any, Block]:
         """Add a matrix (names, columns) given in physical units; return its expression and block."""
         scale = np.asarray(scale, float).reshape(-1)
-        columns = np.size(first) // max(len(names), 1)
+        columns = np.shape(first)[1] if np.ndim(first) == 2 else 1
         shape = (len(names), columns)
         tables = [np.broadcast_to(np.asarray(a, float), shape) for a in (lower, upper, first)]
         tables[2] = np.clip(tables[2], tables[0], tables[1])
