@@ -39,8 +39,8 @@ class MuscleGroup:
     compliant: tuple[bool, ...]
     lengths: ca.Function
     """Lengths [m] of all muscles from all coordinates that may be free or held."""
-    forces: ca.Function
-    """Generalized forces [N m or N] on those coordinates from them and the tendon forces [N]."""
+    slopes: ca.Function
+    """Derivatives (muscles, coordinates) of the lengths [m/rad or 1] from the same coordinates: minus moment arms."""
     coordinates: tuple[str, ...]
     """Names of those coordinates."""
 
@@ -128,13 +128,11 @@ def make_muscle_group(
             for m in model.muscles
         ]
     )
-    force = ca.SX.sym("force", len(muscles))
-    pull = -ca.jtimes(lengths, tree.q, force, True)
     return MuscleGroup(
         muscles,
         tuple(tendon == "compliant" and not m.rigid for m in muscles),
         ca.Function("lengths", [tree.q], [ca.cse(lengths)]),
-        ca.Function("muscle_forces", [tree.q, force], [ca.cse(pull)]),
+        ca.Function("slopes", [tree.q], [ca.cse(ca.jacobian(lengths, tree.q))]),
         tree.names,
     )
 
@@ -144,8 +142,9 @@ def muscle_equations(
 ) -> MuscleEquations:
     """Return the equations of muscles from their states, the states' rates, and excitations."""
     q = group.coordinate_values(tree)
-    length = group.lengths(q)
-    speed = ca.jtimes(length, tree.q, tree.v)
+    length, slopes = group.lengths(q), group.slopes(q)
+    free = [group.coordinates.index(name) for name in tree.names]
+    speed = slopes[:, free] @ tree.v
     dynamic = [m.has_activation_dynamics for m in group.muscles]
     found, activation_rows, tendon_rows = [], [], []
     activation_rates: list[Expression] = []
@@ -167,7 +166,7 @@ def muscle_equations(
         else:
             state = muscle.rigid_tendon(length[k], speed[k], activation)
         found.append(state)
-    pull = group.forces(q, column([state.force for state in found]))
+    pull = -slopes.T @ column([state.force for state in found])
     closed = None if any(rate is None for rate in force_rates) else [*activation_rates, *force_rates]
     return MuscleEquations(
         tuple(found),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite, pi
+from math import comb, isfinite, pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model, Muscle, PathPoint
 from borelli.muscles.fitted_paths import FittedPath, FittedPaths, fit_paths
+from borelli.muscles.paths import muscle_paths
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.symbolic_dynamics.coordinates import CoordinateMotion
 from borelli.optimal.symbolic_dynamics.piecewise import evaluate_piecewise
@@ -27,8 +28,10 @@ from borelli.optimal.symbolic_dynamics.vectors import Expression, Vector, add, d
 
 DEGREES = (5, 6, 7, 8)
 """Degrees of polynomials, tried until one passes the gate; 5 halves the errors of 4 on leg muscles."""
+MAX_TERMS = 500
+"""Terms of a polynomial: degree 8 in four coordinates, 6 in five, 3 in eleven."""
 SAMPLES = 2000
-"""Poses of a fit, a quarter of them held out; degree 8 in four coordinates has 495 terms."""
+"""Poses of a fit, a quarter of them held out."""
 UNSTATED_RANGE = (-pi / 2.0, pi / 2.0)
 """[rad] of an angle for which the model states no range."""
 
@@ -87,22 +90,24 @@ def fit_lengths(
     """
     gate = gate or PathGate()
     poses = _sample_poses(model, coordinate_ranges(model, ranges))
-    found: dict[str, FittedPath] = {}
-    best: dict[str, FittedPath] = {}
-    for degree in DEGREES:
-        missing = [name for name in muscles if name not in found]
-        if not missing:
-            break
-        for name in missing:
-            try:
-                (path,) = fit_paths(model, poses, degree=degree, muscles=[name]).path
-            except SettingsError:  # more terms than poses
-                continue
-            best[name] = path
+    arms = muscle_paths(model, poses, muscles=muscles).moment_arm
+    found, rejected = [], []
+    for m, name in enumerate(muscles):
+        for degree in _degrees(int(np.any(arms[:, m], axis=0).sum())):
+            (path,) = fit_paths(model, poses, degree=degree, muscles=[name]).path
             if path.rms_length_error <= gate.length_error and path.rms_arm_error <= gate.arm_error:
-                found[name] = path
-    _raise_if_rejected([best[name] for name in muscles if name not in found], gate)
-    return FittedPaths(tuple(c.name for c in model.coordinates), tuple(found[name] for name in muscles))
+                found.append(path)
+                break
+        else:
+            rejected.append(path)
+    _raise_if_rejected(rejected, gate)
+    return FittedPaths(tuple(c.name for c in model.coordinates), tuple(found))
+
+
+def _degrees(coordinates: int) -> list[int]:
+    """Return the degrees to try for a muscle of this many coordinates; one at least, below the first if need be."""
+    allowed = [d for d in range(1, DEGREES[-1] + 1) if comb(coordinates + d, d) <= MAX_TERMS] or [1]
+    return [d for d in allowed if d >= DEGREES[0]] or allowed[-1:]
 
 
 def _raise_if_rejected(rejected: list[FittedPath], gate: PathGate) -> None:
@@ -113,7 +118,7 @@ def _raise_if_rejected(rejected: list[FittedPath], gate: PathGate) -> None:
         for path in rejected[:5]
     )
     raise ModelError(
-        f"{len(rejected)} muscles have no polynomial up to degree {DEGREES[-1]} with RMS errors below "
+        f"{len(rejected)} muscles have no polynomial (degree {DEGREES[-1]}, {MAX_TERMS} terms) with RMS errors below "
         f"{1e3 * gate.length_error:g} mm of length and {1e3 * gate.arm_error:g} mm of moment arm: {listed}. Give "
         "narrower `ranges` of their coordinates, a wider `gate`, or remove them from the model."
     )
