@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from borelli.optimal import Phase, Problem, Variable, make_system, solve
+from borelli.optimal.node_sensitivity import node_sensitivity
 
-from .example_problems import drag_cost
+from .example_problems import car, drag_cost
 
 ELEMENTS = (4, 8, 16)
 ROUNDING = 1e-11
@@ -53,3 +54,13 @@ def test_suboptimality_gap_falls_with_the_fourth_power_of_nodes():
     assert drag_cost(161) == pytest.approx(optimum, abs=1e-9)
     gaps = [drag_cost(nodes) - optimum for nodes in (6, 11, 21)]
     np.testing.assert_allclose(np.log2(np.array(gaps[:-1]) / gaps[1:]), 4.0, atol=0.2)
+
+
+def test_node_sensitivity_is_the_gap_of_the_closed_form():
+    problem = car(3, elements=20, drag=1.0)
+    solution = solve(problem)
+    found = node_sensitivity(problem, solution)
+    assert found.nodes == (5,)
+    assert found.finer.solved
+    expected = (drag_cost(5) - drag_cost(3)) / drag_cost(3)
+    assert found.change == pytest.approx(expected, abs=1e-7)

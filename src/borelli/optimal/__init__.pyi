@@ -9,6 +9,7 @@ from borelli.optimal.problem_files import load_problem as load_problem
 from borelli.optimal.solution import Solution as Solution
 from borelli.optimal.solution import load_solution as load_solution
 from borelli.optimal.solver import solve as solve
+from borelli.optimal.symbolic_dynamics.tree_system import tree_system as tree_system
 from borelli.optimal.system import System as System
 from borelli.optimal.system import Variable as Variable
 from borelli.optimal.system import make_system as make_system

@@ -89,7 +89,7 @@ def read_checkpoint(path: str | PathLike[str]) -> Checkpoint | None:
             level, elements, mark = json.loads(content["description"].tobytes())
             w = np.asarray(content["w"], float)
         return Checkpoint(int(level), {str(k): [int(n) for n in v] for k, v in elements.items()}, w, str(mark))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile):
         raise FileFormatError(path, "The file is not a checkpoint. Delete it, or choose another name.") from None
 
 

@@ -15,7 +15,7 @@ from borelli.optimal.transcription.nlp import Nlp
 
 Array = NDArray[np.float64]
 LINEAR_SOLVERS = ("mumps", "spral")
-"""Linear solvers that CasADi's wheel contains. IPOPT crashes the process when asked for some of the others."""
+"""Linear solvers that CasADi's wheel contains. Some of the others crash the process."""
 STATUSES = {
     "Solve_Succeeded": "converged",
     "Solved_To_Acceptable_Level": "stopped before the tolerance",

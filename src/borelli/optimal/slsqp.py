@@ -7,6 +7,7 @@ does the same with forward differences, "exact" differentiates the simulation it
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.optimize import minimize
 from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.solver_result import Iterate, SolverResult, Watch
-from borelli.optimal.transcription.nlp import Derivatives, Nlp
+from borelli.optimal.transcription.nlp import Nlp
 
 Array = NDArray[np.float64]
 GRADIENTS = ("exact", "perturbed")
@@ -35,28 +36,39 @@ class _StopError(Exception):
 
 
 class _Evaluations:
-    """Values and derivatives of a program, computed once per point."""
+    """Values and derivatives of a program, each computed once per point; a line search needs values only."""
 
     def __init__(self, nlp: Nlp, gradients: str) -> None:
+        self.function = ca.Function("values", [nlp.w], [ca.vertcat(nlp.objective, nlp.constraints)])
         self.exact = nlp.derivatives if gradients == "exact" else None
-        values = ca.Function("values", [nlp.w], [ca.vertcat(nlp.objective, nlp.constraints)])
-        self.perturbed = values.map(len(nlp.first) + 1)
-        self.point: Array | None = None
-        self.at: Derivatives | None = None
+        self.perturbed = self.function.map(len(nlp.first) + 1)
+        self.latest: dict[str, tuple[bytes, Any]] = {}
 
-    def __call__(self, w: Array) -> Derivatives:
-        if self.at is None or self.point is None or not np.array_equal(w, self.point):
-            self.point = np.array(w)
-            self.at = self.exact(w) if self.exact is not None else self._perturb(w)
-        return self.at
+    def values(self, w: Array) -> Array:
+        """Return the objective, then the constraints."""
+        return self._once("values", w, lambda: np.array(self.function(w)).ravel())
 
-    def _perturb(self, w: Array) -> Derivatives:
+    def slopes(self, w: Array) -> tuple[Array, Array]:
+        """Return gradient and dense Jacobian."""
+        return self._once("slopes", w, lambda: self._differentiate(w) if self.exact else self._perturb(w))
+
+    def _once(self, kind: str, w: Array, compute: Callable[[], Any]) -> Any:
+        key = w.tobytes()
+        if kind not in self.latest or self.latest[kind][0] != key:
+            self.latest[kind] = (key, compute())
+        return self.latest[kind][1]
+
+    def _differentiate(self, w: Array) -> tuple[Array, Array]:
+        assert self.exact is not None
+        at = self.exact(w)
+        return at.gradient, at.jacobian.toarray()
+
+    def _perturb(self, w: Array) -> tuple[Array, Array]:
         """Return forward differences: one simulation per unknown, all in one call."""
         steps = PERTURBATION * np.maximum(1.0, np.abs(w))
-        table = np.hstack([w[:, None], w[:, None] + np.diag(steps)])
-        values = np.array(self.perturbed(table))
+        values = np.array(self.perturbed(np.hstack([w[:, None], w[:, None] + np.diag(steps)])))
         slopes = (values[:, 1:] - values[:, :1]) / steps
-        return Derivatives(float(values[0, 0]), slopes[0], values[1:, 0], slopes[1:])
+        return slopes[0], slopes[1:]
 
 
 def solve_slsqp(
@@ -80,18 +92,18 @@ def solve_slsqp(
     def after_iteration(w: Array) -> None:
         nonlocal last, count, ended
         last, count = np.array(w), count + 1
-        at = evaluate(w)
-        violation = float(nlp.violation(w, at.constraints).max(initial=0.0))
-        request = watch(Iterate(count, last, at.objective, violation))
+        values = evaluate.values(w)
+        violation = float(nlp.violation(w, values[1:]).max(initial=0.0))
+        request = watch(Iterate(count, last, float(values[0]), violation))
         ended = request or ("time limit" if time.monotonic() - begin > time_limit else "")
         if ended:
             raise _StopError
 
     try:
         found = minimize(
-            lambda w: evaluate(w).objective,
+            lambda w: float(evaluate.values(w)[0]),
             last,
-            jac=lambda w: evaluate(w).gradient,
+            jac=lambda w: evaluate.slopes(w)[0],
             method="SLSQP",
             bounds=np.column_stack([nlp.lower_w, nlp.upper_w]),
             constraints=_constraints(nlp, evaluate),
@@ -101,8 +113,7 @@ def solve_slsqp(
         last, status = found.x, STATUSES.get(found.status, str(found.message).lower())
     except _StopError:
         status = ended
-    at = evaluate(last)
-    return SolverResult(last, at.objective, status, count, time.monotonic() - begin, None, None)
+    return SolverResult(last, float(evaluate.values(last)[0]), status, count, time.monotonic() - begin, None, None)
 
 
 def _constraints(nlp: Nlp, evaluate: _Evaluations) -> list[dict[str, Any]]:
@@ -113,11 +124,10 @@ def _constraints(nlp: Nlp, evaluate: _Evaluations) -> list[dict[str, Any]]:
 
     def part(kind: str, rows: Any, bound: Array, sign: float) -> dict[str, Any]:
         def value(w: Array) -> Array:
-            return sign * (evaluate(w).constraints[rows] - bound[rows])
+            return sign * (evaluate.values(w)[1:][rows] - bound[rows])
 
         def jacobian(w: Array) -> Array:
-            table = evaluate(w).jacobian
-            return sign * (table[rows] if isinstance(table, np.ndarray) else table.tocsr()[rows].toarray())
+            return sign * evaluate.slopes(w)[1][rows]
 
         return {"type": kind, "fun": value, "jac": jacobian}
 
