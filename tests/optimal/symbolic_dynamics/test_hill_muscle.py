@@ -130,10 +130,12 @@ def test_compliant_equilibrium_is_that_of_the_kernels(kind):
     assert fiber == pytest.approx(expected.fiber_length[taut, 0], rel=1e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_force_rate_in_closed_form(kind):
+@pytest.mark.parametrize(
+    ("kind", "damping"), [*((kind, 0.0) for kind in KINDS), *((DE_GROOTE, damping) for damping in (1e-3, 0.01, 0.1))]
+)
+def test_force_rate(kind, damping):
     """It is the rate that makes the residual zero, and its fiber velocity is that of `fiber_velocity`."""
-    arrays, own = made(kind)
+    arrays, own = made(kind, fiber_damping=damping)
     rng = np.random.default_rng(2)
     fiber = own.optimal_fiber_length * rng.uniform(0.7, 1.3, POINTS)
     activation, speed = rng.uniform(0.3, 1.0, POINTS), rng.uniform(-0.5, 0.5, POINTS)
@@ -154,8 +156,22 @@ def test_force_rate_in_closed_form(kind):
     assert found == pytest.approx(velocity[reached, 0], abs=1e-6 * own.max_velocity)
 
 
-def test_damped_fibers_have_no_closed_form():
-    _, own = made(DE_GROOTE, fiber_damping=0.1)
+def test_damped_velocity_is_found_for_any_activation_and_force():
+    """Forces from -20 to 20 times what the fiber produces, activations down to 1e-4; its slope is exact too."""
+    _, own = made(DE_GROOTE)
+    active, force, v = (ca.SX.sym(name) for name in ("s", "f", "v"))
+    found = own.curves.damped_velocity(active, 0.01, force)
+    reached = active * own.curves.velocity(v, 1.0) + 0.01 * v
+    slope = ca.gradient(found, force) * ca.substitute(ca.gradient(reached, v), v, found)
+    check = function("check", [active, force], [ca.substitute(reached, v, found) - force, slope])
+    s, f = (x.ravel() for x in np.meshgrid(np.geomspace(1e-4, 1.0, 25), np.linspace(-20.0, 20.0, 201)))
+    error, one = rows(check, s, f)
+    assert np.abs(error).max() < 1e-9
+    assert np.abs(one - 1.0).max() < 1e-9
+
+
+def test_damped_fibers_of_other_curves_have_no_expression():
+    _, own = made(THELEN, fiber_damping=0.1)
     assert own.compliant_tendon(*(ca.SX.sym(name) for name in ("l", "v", "a", "f", "rate"))).force_rate is None
 
 
@@ -203,3 +219,4 @@ def test_conversion_keeps_the_strains_at_one_normalized_force(given, passive, te
     arrays = make_muscle_arrays(with_de_groote_muscles(model(given)))
     assert evaluate_curve(arrays, "passive", [[1.0 + passive]])[0][0, 0] == pytest.approx(1.0, abs=1e-12)
     assert evaluate_curve(arrays, "tendon", [[1.0 + tendon]])[0][0, 0] == pytest.approx(1.0, abs=1e-12)
+    assert arrays.damping[0] == make_muscle_arrays(model(given)).damping[0]

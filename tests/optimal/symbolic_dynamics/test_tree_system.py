@@ -192,9 +192,9 @@ def test_explicit_form_makes_the_residual_zero(muscles):
         assert rates == pytest.approx(derived, rel=1e-8, abs=1e-8 * np.abs(rates).max())
 
 
-def test_damped_compliant_fibers_leave_the_explicit_form_to_newton():
+def test_damped_fibers_of_thelen_leave_the_explicit_form_to_newton():
     model = moving_point_model()
-    damped = replace(model.muscles[0], parameters=(("fiber_damping", 0.1),))
+    damped = replace(model.muscles[0], kind="Thelen2003Muscle", parameters=(("fiber_damping", 0.1),))
     assert tree_system(replace(model, muscles=(damped,)), muscles="compliant").given_explicit is None
 
 

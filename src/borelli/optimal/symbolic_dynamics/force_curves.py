@@ -30,7 +30,9 @@ KEPT_PARAMETERS = (
 )  # fmt: skip
 """Parameters of a muscle that mean the same in every class."""
 
-STRAINS = {
+NEWTON_ITERATIONS = 7
+"""From the smaller of two bounds that are within a factor of two in force: five reach 1e-9, seven rounding."""
+KEPT_BY_CLASS = {
     "Thelen2003Muscle": {
         "tendon_strain_at_one_norm_force": ("FmaxTendonStrain", 0.04),
         "passive_fiber_strain_at_one_norm_force": ("FmaxMuscleStrain", 0.6),
@@ -38,9 +40,10 @@ STRAINS = {
     "Millard2012EquilibriumMuscle": {
         "tendon_strain_at_one_norm_force": ("TendonForceLengthCurve.strain_at_one_norm_force", 0.049),
         "passive_fiber_strain_at_one_norm_force": ("FiberForceLengthCurve.strain_at_one_norm_force", 0.7),
+        "fiber_damping": ("fiber_damping", 0.1),
     },
 }
-"""Names and defaults, by class, of strains at one normalized force (OpenSim 4.6; `borelli.muscles.force_curves`)."""
+"""Names and defaults, by class, of strains at one normalized force and damping (OpenSim 4.6)."""
 
 
 class Curves(Protocol):
@@ -57,6 +60,9 @@ class Curves(Protocol):
 
     def inverse_velocity(self, force: Expression, activation: Expression) -> Expression:
         """Return the velocity at which the force-velocity multiplier has a value."""
+
+    def damped_velocity(self, active: Expression, damping: float, force: Expression) -> Expression | None:
+        """Return the velocity v at which active fv(v) + damping v has a value; None where it has no expression."""
 
     def tendon_length(self, force: Expression) -> tuple[Expression, Expression]:
         """Return the tendon's length at a force, and its slope."""
@@ -90,6 +96,20 @@ class DeGrooteCurves:
     def inverse_velocity(self, force: Expression, activation: Expression) -> Expression:
         """Return the hyperbolic sine."""
         return (ca.sinh((force - D4) / D1) - D3) / D2
+
+    def damped_velocity(self, active: Expression, damping: float, force: Expression) -> Expression:
+        """Return the root by Newton's method in w = asinh(d2 v + d3).
+
+        In w the equation is p w + k sinh(w) = c with p, k > 0. Either term alone bounds |w|; from the smaller bound the
+        iteration converges monotonically, because sinh is convex on its side.
+        """
+        p, k = -D1 * active, -damping / D2
+        c = D4 * active + k * D3 - force
+        bound = ca.asinh(ca.fabs(c) / k)
+        w = ca.fmin(ca.fmax(c / p, -bound), bound)
+        for _ in range(NEWTON_ITERATIONS):
+            w = w - (p * w + k * ca.sinh(w) - c) / (p + k * ca.cosh(w))
+        return (ca.sinh(w) - D3) / D2
 
     def tendon_length(self, force: Expression) -> tuple[Expression, Expression]:
         """Return 1 + ln(1 + F / c1) / kT and its slope."""
@@ -132,6 +152,10 @@ class ThelenCurves:
         w = w + below * (1.0 + af) / af + beyond * (most - 1.0) / (k * (most - limit) ** 2)
         return w * (SLOW_FRACTION + (1.0 - SLOW_FRACTION) * activation)
 
+    def damped_velocity(self, active: Expression, damping: float, force: Expression) -> None:
+        """Return None: damped fibers need an iteration."""
+        return
+
     def tendon_length(self, force: Expression) -> tuple[Expression, Expression]:
         """Return toe and line (eq. 5, solved for the length), and the slope."""
         toe, stiffness = self.row[6], self.row[7]
@@ -167,6 +191,10 @@ class ParkCurves:
         a, b, c, offset = self.row[1:5]
         return offset + ca.tan((force - a) / b) / c
 
+    def damped_velocity(self, active: Expression, damping: float, force: Expression) -> None:
+        """Return None: damped fibers need an iteration."""
+        return
+
     def tendon_length(self, force: Expression) -> tuple[Expression, Expression]:
         """Return the linear tendon's length."""
         return 1.0 + self.row[7] * force, self.row[7]
@@ -201,8 +229,8 @@ def curves_of(name: str, kind: int, row: NDArray[np.float64]) -> Curves:
 def with_de_groote_muscles(model: Model) -> Model:
     """Return the model with the smooth curves and activation dynamics of De Groote et al. (2016) in all its muscles.
 
-    Forces, lengths, pennation, velocities and time constants stay, and so do the strains of tendon and passive fiber at
-    one normalized force of Thelen's and Millard's muscles; the shapes of the curves change, and fibers are not damped.
+    Forces, lengths, pennation, velocities, time constants and fiber damping stay, and so do the strains of tendon and
+    passive fiber at one normalized force of Thelen's and Millard's muscles; the shapes of the curves change.
     """
     return replace(model, muscles=tuple(map(_converted, model.muscles)))
 
@@ -214,6 +242,6 @@ def _converted(muscle: Muscle) -> Muscle:
     if kind not in CLASSES:
         raise ModelError(f"Muscle {muscle.name!r}: {unknown_name('muscle class', kind, CLASSES)}. Set its kind.")
     kept = [(key, value) for key, value in muscle.parameters if key in KEPT_PARAMETERS]
-    for own, (stated, default) in STRAINS.get(kind, {}).items():
+    for own, (stated, default) in KEPT_BY_CLASS.get(kind, {}).items():
         kept.append((own, muscle.parameter(stated, default)))
     return replace(muscle, kind=DE_GROOTE_KIND, parameters=tuple(kept))

@@ -46,7 +46,7 @@ class MuscleState:
     residual: Expression
     """Fiber minus tendon force [max isometric forces]; zero with a rigid tendon."""
     force_rate: Expression
-    """Rate [1/s] of the normalized tendon force in equilibrium, in closed form; None where there is none."""
+    """Rate [1/s] of the normalized tendon force in equilibrium; None where it has no expression, or a rigid tendon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,16 @@ class HillMuscle:
         fiber, cosine = self._fiber(length - slack * tendon)
         velocity = (speed - slack * tendon_slope * rate) * cosine
         residual = self._fiber_force(fiber, velocity, activation) * cosine - force
+        relative = fiber / self.optimal_fiber_length
+        active = activation * self.curves.active(relative)
+        needed = force / cosine - self.curves.passive(relative)
+        if self.damping:
+            own = self.curves.damped_velocity(active, self.damping, needed)
+        else:
+            own = self.curves.inverse_velocity(needed / active, activation)
         closed = None
-        if self.damping == 0.0:
-            relative = fiber / self.optimal_fiber_length
-            ratio = (force / cosine - self.curves.passive(relative)) / (activation * self.curves.active(relative))
-            own = self.max_velocity * self.curves.inverse_velocity(ratio, activation)
-            closed = (speed - own / cosine) / (slack * tendon_slope)
+        if own is not None:
+            closed = (speed - self.max_velocity * own / cosine) / (slack * tendon_slope)
         return MuscleState(self.max_isometric_force * force, fiber, velocity, residual, closed)
 
     def _fiber(self, along: Expression) -> tuple[Expression, Expression]:
