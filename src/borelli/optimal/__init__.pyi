@@ -1,6 +1,7 @@
 from borelli.optimal.certificate.certificate import Certificate as Certificate
 from borelli.optimal.certificate.certificate import Check as Check
 from borelli.optimal.certificate.certify import CertificateLimits as CertificateLimits
+from borelli.optimal.node_sensitivity import NodeSensitivity as NodeSensitivity
 from borelli.optimal.problem import Constraint as Constraint
 from borelli.optimal.problem import Link as Link
 from borelli.optimal.problem import Phase as Phase
@@ -9,6 +10,12 @@ from borelli.optimal.problem_files import load_problem as load_problem
 from borelli.optimal.solution import Solution as Solution
 from borelli.optimal.solution import load_solution as load_solution
 from borelli.optimal.solver import solve as solve
+from borelli.optimal.symbolic_dynamics.contact import SphereContact as SphereContact
+from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles as with_de_groote_muscles
+from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate as PathGate
+from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits as JointLimits
+from borelli.optimal.symbolic_dynamics.passive_forces import Spring as Spring
+from borelli.optimal.symbolic_dynamics.tree_dynamics import make_tree_dynamics as make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.tree_system import tree_system as tree_system
 from borelli.optimal.system import System as System
 from borelli.optimal.system import Variable as Variable

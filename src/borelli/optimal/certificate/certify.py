@@ -14,7 +14,7 @@ from borelli.optimal.casadi_import import ca
 from borelli.optimal.certificate.certificate import Certificate, Check
 from borelli.optimal.certificate.optimality import ACTIVE, check_optimality
 from borelli.optimal.certificate.resimulation import Resimulation, resimulate
-from borelli.optimal.problem import Problem
+from borelli.optimal.problem import Problem, bounds_of
 from borelli.optimal.solver_result import SolverResult
 from borelli.optimal.system import names_of
 from borelli.optimal.transcription.nlp import Nlp
@@ -35,6 +35,10 @@ REMEDIES = {
 
 ACCEPTED = ("converged", "no progress", "stopped before the tolerance")
 """Ends of a solver that the checks alone judge: it may stall on rounding errors at the optimum."""
+
+
+MIN_MISS = 1e-3
+"""Typical sizes of a state by which it must miss its goal to be mentioned."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,8 @@ def certify(nlp: Nlp, result: SolverResult, trajectories: Sequence[Trajectory], 
             _path_check(nlp, trajectories, resimulations, limits.path),
         ]
     reasons = _reasons(result.status, checks)
+    if not feasible and (missed := _missed_goal(nlp.problem, trajectories)):
+        reasons = (*reasons, missed)
     return Certified(
         Certificate(result.status, tuple(checks), active_bounds(nlp, result.w, at.constraints), reasons), resimulations
     )
@@ -104,6 +110,28 @@ def _reasons(status: str, checks: Sequence[Check]) -> tuple[str, ...]:
     reasons = [] if status in ACCEPTED else [f"The solver ended with: {status}."]
     reasons += [f"{check}. {REMEDIES[check.name]}".rstrip() for check in checks if not check.passed]
     return tuple(reasons)
+
+
+def _missed_goal(problem: Problem, trajectories: Sequence[Trajectory]) -> str:
+    """Return which state at the end of a phase the equations of motion miss most with the controls found; "" if none.
+
+    Solvers spread the violation of infeasible problems over all equations, which hides what cannot be reached.
+    """
+    worst, text = MIN_MISS, ""
+    for part in trajectories:
+        again = resimulate(problem, part, inf)
+        end = part.x[-1] + again.errors[-1]
+        for i, variable in enumerate(part.phase.system.states):
+            if variable.name not in part.phase.end or not np.isfinite(end[i]):
+                continue
+            lower, upper = bounds_of(part.phase.end[variable.name], variable.name)
+            miss = max(lower - end[i], end[i] - upper) / variable.size
+            if miss > worst:
+                worst = miss
+                required = f"{lower:.6g}" if lower == upper else f"{lower:.6g} to {upper:.6g}"
+                found = f"{variable.name} ends phase {part.phase.name!r} at {end[i]:.4g} {variable.unit}"
+                text = f"With these controls {found} (required {required})."
+    return text
 
 
 def _describe_violation(nlp: Nlp, row: int, w: Array, g: Array) -> str:

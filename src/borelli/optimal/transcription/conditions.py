@@ -46,7 +46,7 @@ def add_path(functions: PointFunctions, reference: Guess, rows: Rows, values: An
             upper.append(constraint.upper)
             position += 1
     scale = row_sizes(functions, functions.path, reference)
-    rows.add(f"Phase {phase.name!r}, path", functions.path_names, values, lower, upper, scale)
+    rows.add(f"Phase {phase.name!r}, path", functions.path_names, values, lower, upper, scale, "point")
 
 
 def _belongs(name: str, constraint: Constraint) -> bool:

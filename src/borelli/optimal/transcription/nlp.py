@@ -33,6 +33,8 @@ class Block(NamedTuple):
     names: tuple[str, ...]
     """Of the rows."""
     where: str
+    unit: str
+    """Meaning of a column: "element", "node"."""
 
     @property
     def slice(self) -> slice:
@@ -56,7 +58,15 @@ class Unknowns:
     size: int = 0
 
     def add(
-        self, where: str, names: Sequence[str], scale: Any, lower: Any, upper: Any, first: Any, symbol: Any = None
+        self,
+        where: str,
+        names: Sequence[str],
+        scale: Any,
+        lower: Any,
+        upper: Any,
+        first: Any,
+        symbol: Any = None,
+        unit: str = "element",
     ) -> tuple[Any, Block]:
         """Add a matrix (names, columns) given in physical units; return its expression and block."""
         scale = np.asarray(scale, float).reshape(-1)
@@ -64,7 +74,7 @@ class Unknowns:
         shape = (len(names), columns)
         tables = [np.broadcast_to(np.asarray(a, float), shape) for a in (lower, upper, first)]
         tables[2] = np.clip(tables[2], tables[0], tables[1])
-        block = Block(self.size, shape, scale, tuple(names), where)
+        block = Block(self.size, shape, scale, tuple(names), where, unit)
         if symbol is None:
             symbol = ca.MX.sym(f"w{len(self.blocks)}", len(names) * columns)
         for target, table in zip((self.lower, self.upper, self.first), tables, strict=True):
@@ -84,6 +94,8 @@ class RowBlock(NamedTuple):
     """Of the rows of one column; the rows of all columns follow one after another."""
     where: str
     columns: int
+    unit: str
+    """Meaning of a column: "element", "point"."""
     scale: Array
     """(rows of one column,) Physical unit of each row per unit of the scaled one."""
 
@@ -98,7 +110,16 @@ class Rows:
     blocks: list[RowBlock] = field(default_factory=list)
     size: int = 0
 
-    def add(self, where: str, names: Sequence[str], expression: Any, lower: Any, upper: Any, scale: Any = 1.0) -> None:
+    def add(
+        self,
+        where: str,
+        names: Sequence[str],
+        expression: Any,
+        lower: Any,
+        upper: Any,
+        scale: Any = 1.0,
+        unit: str = "element",
+    ) -> None:
         """Add lower <= expression <= upper, a matrix (names, columns), divided by `scale` row by row."""
         count, columns = len(names), expression.numel() // max(len(names), 1)
         if not count or not columns:
@@ -109,7 +130,7 @@ class Rows:
         for target, bound in ((self.lower, lower), (self.upper, upper)):
             one = np.broadcast_to(np.asarray(bound, float), (count,)) / scale
             target.append(np.tile(one, columns))
-        self.blocks.append(RowBlock(self.size, tuple(names), where, columns, scale))
+        self.blocks.append(RowBlock(self.size, tuple(names), where, columns, unit, scale))
         self.size += count * columns
 
 
@@ -182,7 +203,7 @@ class Nlp:
             count = len(block.names) * block.columns
             if block.offset <= row < block.offset + count:
                 column, index = divmod(row - block.offset, len(block.names))
-                element = f", element {column + 1} of {block.columns}" if block.columns > 1 else ""
+                element = f", {block.unit} {column + 1} of {block.columns}" if block.columns > 1 else ""
                 return f"{block.where}{element}: {block.names[index]}"
         raise IndexError(row)
 
@@ -199,7 +220,7 @@ class Nlp:
         for block in self.blocks:
             if block.slice.start <= index < block.slice.stop:
                 column, row = divmod(index - block.offset, len(block.names))
-                count = f", column {column + 1} of {block.shape[1]}" if block.shape[1] > 1 else ""
+                count = f", {block.unit} {column + 1} of {block.shape[1]}" if block.shape[1] > 1 else ""
                 return f"{block.where}{count}: {block.names[row]}"
         raise IndexError(index)
 

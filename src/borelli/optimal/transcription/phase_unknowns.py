@@ -38,7 +38,9 @@ def add_controls(phase: Phase, mesh: Mesh, guess: PhaseGuess, unknowns: Unknowns
                 lower[i, column], upper[i, column] = max(low, lower[i, column]), min(high, upper[i, column])
     first = np.array([guess.samples[name].at(mesh.control_fractions) for name in names])
     where = f"Phase {phase.name!r}, controls"
-    return unknowns.add(where, names, [v.size for v in controls], lower, upper, first.reshape(lower.shape))
+    first = first.reshape(lower.shape)
+    unit = "node" if mesh.linear else "interval"
+    return unknowns.add(where, names, [v.size for v in controls], lower, upper, first, unit=unit)
 
 
 def add_start(phase: Phase, guess: PhaseGuess, unknowns: Unknowns) -> tuple[Any, Block]:
