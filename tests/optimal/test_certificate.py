@@ -7,8 +7,9 @@ import pytest
 
 from borelli.optimal import CertificateLimits, Constraint, Phase, Problem, Variable, make_system, solve
 from borelli.optimal.certificate.certificate import Certificate, Check
-from borelli.optimal.certificate.certify import certify
+from borelli.optimal.certificate.certify import certify, path_values
 from borelli.optimal.certificate.optimality import check_optimality, fit_multipliers
+from borelli.optimal.certificate.resimulation import resimulate
 from borelli.optimal.ipopt import solve_ipopt
 from borelli.optimal.transcription.guess import default_guess
 from borelli.optimal.transcription.trajectory import read_trajectories
@@ -170,3 +171,15 @@ def test_certificates_round_trip():
     again = Certificate.from_json(found.to_json())
     assert again == found
     assert "not solved: Reason." in str(again)
+
+
+def test_path_constraints_between_points_know_the_rates_of_controls():
+    """Along the car's optimum the force falls by 1.5 N/s, and the acceleration is the force."""
+    rates = [Constraint("rates", lambda s: [s.force_rate, s.v_rate - s.force], -9.0, 9.0)]
+    nlp, result = solved_program(car(4, elements=2, path=rates))
+    part = read_trajectories(nlp, result.w)[0]
+    again = resimulate(nlp.problem, part, np.inf)
+    times, states, controls = (np.concatenate(columns) for columns in zip(*again.inner, strict=True))
+    values = path_values(nlp.problem, nlp.phases[0].functions, part, times, states, controls)
+    np.testing.assert_allclose(values[:, 0], -1.5, atol=1e-6)
+    np.testing.assert_allclose(values[:, 1], 0.0, atol=1e-9)

@@ -179,3 +179,14 @@ def test_costs_on_integrals_of_phases():
     assert solution.solved, solution.certificate
     assert solution.value("x")[-1] == pytest.approx(0.5, abs=1e-6)  # effort grows with the square of the distance
     assert solution.objective == pytest.approx(1.5 * 0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_time_runs_on_from_phase_to_phase(method):
+    """With xdot = t over two phases of 1 s, x ends at 2: the second phase begins at 1 s."""
+    system = make_system("clock", states=[Variable("x")], rates=lambda s: {"x": s.t})
+    phases = [Phase("first", system, 1.0, 2, start={"x": 0.0}), Phase("second", system, 1.0, 2)]
+    solution = solve(Problem("clock", phases), method=method)
+    assert solution.solved, solution.certificate
+    assert solution.value("x")[-1] == pytest.approx(2.0, abs=1e-9)
+    assert solution.dataset["time"].values[-1] == pytest.approx(2.0)

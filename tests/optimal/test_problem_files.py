@@ -119,6 +119,35 @@ def test_mistakes_are_named(tmp_path, old, new, message):
 @pytest.mark.parametrize(
     "text",
     [
+        "end",
+        "x",
+        "end.__class__",
+        "end.x.__class__",
+        "end.x.T",
+        "end._values",
+        "other.x",
+        "(end).x.real",
+        "end[0]",
+        "1.0.real",
+    ],
+)
+def test_hostile_names_after_dots_are_refused(text):
+    namespaces = (Namespace("end", {"x": 1.0}), Namespace("start", {"x": 2.0}))
+    with pytest.raises(SettingsError):
+        parse_expression(text, "test", ("end", "start"))(*namespaces)
+    assert parse_expression("start.x - end.x", "test", ("end", "start"))(*namespaces) == 1.0
+
+
+@pytest.mark.parametrize("expression", ["drive.duratoin", "drive.end.y", "ride.duration", "drive.integrals.effort"])
+def test_wrong_names_in_constraints_of_the_problem(tmp_path, expression):
+    text = f'{CAR}[[constraints]]\nname = "time"\nexpression = "{expression}"\nupper = 3\n'
+    with pytest.raises(FileFormatError, match="Unknown"):
+        load_problem(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "__import__('os').system('true')",
         "x.__class__",
         "().__class__.__bases__",

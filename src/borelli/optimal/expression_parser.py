@@ -10,6 +10,8 @@ from typing import Any
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
+from borelli.optimal.namespace import Namespace
+from borelli.optimal.transcription.phase_view import PhaseView
 
 MAX_CHARACTERS = 2000
 """Length of an expression."""
@@ -80,7 +82,7 @@ def _check(node: ast.AST, where: str, variables: tuple[str, ...], depth: int) ->
             return
         case ast.Name() if len(variables) == 1 or node.id in CONSTANTS:
             return
-        case ast.Attribute(attr=name) if len(variables) > 1 and not name.startswith("_"):
+        case ast.Attribute() if len(variables) > 1:
             root = _root(node)
             if root not in variables:
                 raise SettingsError(f"{where}: {unknown_name('name', root, variables)}.")
@@ -109,6 +111,16 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _member(parent: Any, name: str) -> Any:
+    """Return a name of a namespace or a part of a phase; raise SettingsError for members of anything else."""
+    if isinstance(parent, Namespace):
+        return parent[name]
+    if isinstance(parent, PhaseView) and name in PhaseView._fields:
+        return getattr(parent, name)
+    known = PhaseView._fields if isinstance(parent, PhaseView) else ()
+    raise SettingsError(f"{unknown_name('part', name, known)}.")
+
+
 def _evaluate(node: Any, names: dict[str, Any], single: bool) -> Any:
     match node:
         case ast.Constant():
@@ -118,7 +130,7 @@ def _evaluate(node: Any, names: dict[str, Any], single: bool) -> Any:
                 return CONSTANTS[node.id]
             return next(iter(names.values()))[node.id] if single else names[node.id]
         case ast.Attribute():
-            return getattr(_evaluate(node.value, names, single), node.attr)
+            return _member(_evaluate(node.value, names, single), node.attr)
         case ast.BinOp():
             left, right = (_evaluate(part, names, single) for part in (node.left, node.right))
             return OPERATORS[type(node.op)](left, right)

@@ -12,9 +12,11 @@ from typing import Any
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
 from borelli.files.text import parse_toml, read_text
 from borelli.optimal.expression_parser import parse_expression
+from borelli.optimal.levels import with_mesh
 from borelli.optimal.problem import Constraint, Link, Phase, Problem
 from borelli.optimal.system import System, Variable, make_system
-from borelli.optimal.transcription.point_functions import make_point_functions
+from borelli.optimal.transcription.guess import default_guess
+from borelli.optimal.transcription.transcribe import transcribe
 
 PROBLEM_KEYS = ("name", "systems", "phases", "links", "parameters", "constraints", "cost", "guess")
 SYSTEM_KEYS = ("states", "controls", "parameters", "rates", "outputs", "output_units")
@@ -39,8 +41,7 @@ def load_problem(path: str | PathLike[str]) -> Problem:
     table = parse_toml(read_text(path), path)
     try:
         problem = _problem(table)
-        for phase in problem.phases:
-            make_point_functions(problem, phase, explicit=False)  # raises for unknown names in expressions
+        transcribe(with_mesh(problem, (2, 1)), default_guess(problem), order=1)  # raises for wrong names in expressions
     except FileFormatError:
         raise
     except BorelliError as error:
