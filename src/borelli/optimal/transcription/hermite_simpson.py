@@ -1,7 +1,7 @@
 """Hermite-Simpson collocation of the implicit residual, in separated form.
 
 In each element the states are cubic polynomials through both ends; r = 0 holds at start, midpoint and end, with the
-rates there as unknowns (Hargraves and Paris 1987; Betts 2010, section 4.7):
+rates there as unknowns (Hargraves and Paris 1987; Betts 2010):
 
     x_m = (x_0 + x_1) / 2 + h (xdot_0 - xdot_1) / 8,    x_1 = x_0 + h (xdot_0 + 4 xdot_m + xdot_1) / 6.
 

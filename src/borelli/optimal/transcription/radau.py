@@ -1,7 +1,7 @@
 """Radau collocation of the implicit residual.
 
 In each element the states are polynomials of degree d that satisfy r = 0 at the d Radau points 0 < c_1 < ... < c_d = 1
-(Axelsson 1969; Ascher and Petzold 1998, section 3.5). With the Lagrange polynomials l_i through c_0 = 0 and the Radau
+(Radau IIA; Hairer and Wanner 1996, section IV.5). With the Lagrange polynomials l_i through c_0 = 0 and the Radau
 points,
 
     x(t0 + c h) = sum_i l_i(c) x_i,    xdot_j = (1/h) sum_i l_i'(c_j) x_i,    r(t_j, x_j, xdot_j, z_j, u_j, p) = 0.
