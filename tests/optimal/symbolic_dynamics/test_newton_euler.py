@@ -1,6 +1,7 @@
 """Inverse dynamics agrees with a plain twin, with Pinocchio, MuJoCo and OpenSim, and keeps energy."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -9,9 +10,10 @@ import pytest
 
 from borelli.errors import ModelError, SettingsError
 from borelli.model.formats.mjcf.reader import read_mjcf
+from borelli.model.functions import linear
 from borelli.model.kinematics import center_of_mass, coupled_forces, generalized_forces, point_positions, poses
 from borelli.model.mechanisms import four_bar
-from borelli.model.model import Model
+from borelli.model.model import Body, Ligament, Model
 from borelli.model.transforms import orientation_matrix
 from borelli.optimal.symbolic_dynamics.tree_dynamics import Wrench, make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.vectors import column
@@ -157,6 +159,19 @@ def test_coordinates_that_cannot_be_held(held, words):
 def test_loops_are_refused():
     with pytest.raises(ModelError, match="closes a loop"):
         make_tree_dynamics(four_bar()[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: replace(m, bodies=(*m.bodies, Body("box", 1.0))), "'box' has no joint"),
+        (lambda m: replace(m, bodies=(replace(m.bodies[0], kinematic=True), *m.bodies[1:])), "prescribed motion"),
+        (lambda m: replace(m, ligaments=(Ligament("acl", (), 0.03, 1.0, linear(1.0)),)), "1 ligaments"),
+    ],
+)
+def test_what_the_equations_do_not_contain_is_refused(change, words):
+    with pytest.raises(ModelError, match=words):
+        make_tree_dynamics(change(mixed_tree()))
 
 
 @pytest.mark.crosscheck

@@ -11,6 +11,7 @@ from borelli.analysis.dynamics.rnea import forward_kinematics
 from borelli.analysis.dynamics.torques import newton_euler
 from borelli.errors import SettingsError
 from borelli.model.model import Body, Coordinate, Joint, Model, Softness
+from borelli.optimal import Phase, Problem, solve
 from borelli.optimal.symbolic_dynamics.contact import SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits, Spring
@@ -250,6 +251,30 @@ def test_external_loads_are_those_of_inverse_dynamics():
     rates = np.array(system.explicit(between, np.concatenate([q[0, free], v[0, free]]), [], [])[0]).ravel()
     residual = system.residual(between, np.concatenate([q[0, free], v[0, free]]), rates, [], [], [])
     assert np.abs(np.array(residual)).max() < 1e-8 * np.abs(expected).max()
+
+
+def test_a_problem_with_external_loads_is_solved():
+    """A block of 2 kg pushed by a measured force must stand still: the control is minus the load at all times."""
+    body = Body("block", MASS)
+    joint = Joint(
+        "slide", "slider", "ground", "block", axes=((1.0, 0.0, 0.0),), coordinates=(Coordinate("x", rotational=False),)
+    )
+    model = Model("block", (body,), (joint,))
+    time = np.linspace(0.0, 1.0, 21)
+    force = np.zeros((21, 1, 3))
+    force[:, 0, 0] = 10.0 * time**2
+    loads = Loads(("push",), ("block",), time, force, np.zeros_like(force), np.zeros_like(force))
+    system = tree_system(model, external_loads=loads)
+    rest = {"x": 0.0, "x_speed": 0.0}
+    phase = Phase(
+        "hold", system, 1.0, nodes=11, start=rest, end=rest, cost=lambda s: s.x**2, guess={"x_torque": -3.0}
+    )  # fmt: skip
+    solution = solve(Problem("hold", [phase]))
+    assert solution.solved, solution.certificate
+    torque = np.asarray(solution.value("x_torque"))
+    # the control is linear between nodes 0.1 s apart: a parabola of 10 N/s^2 leaves it by 10 h^2 / 4 at most
+    at_points = np.asarray(solution.phase("hold")["time"])
+    assert np.abs(torque + 10.0 * at_points**2).max() < 10.0 * 0.1**2 / 4.0
 
 
 @pytest.mark.data

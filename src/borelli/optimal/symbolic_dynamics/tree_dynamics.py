@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from borelli.errors import ModelError
 from borelli.model.model import Model
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.symbolic_dynamics.coordinates import (
@@ -119,9 +120,30 @@ def make_tree_dynamics(model: Model, held: Mapping[str, float] | None = None) ->
         model: Model that `validate` accepts, without joints that close loops.
         held: Values [rad or m] of coordinates that are held, by name. They are not variables; `required_forces` has the
             forces that hold them.
+
+    Raises:
+        ModelError: if the model has loops, ligaments, kinematic bodies or bodies without joint.
+        SettingsError: if a coordinate cannot be held.
     """
+    _check(model)
     variables = split_coordinates(model, held)
     q, v, a = (ca.SX.sym(name, len(variables.free)) for name in ("q", "v", "a"))
     motion = coordinate_motion(len(model.coordinates), variables, q, v, a)
     links = link_motions(model, motion)
     return TreeDynamics(model, variables, q, v, a, motion, links, body_motions(model, links), Poses(model, links))
+
+
+def _check(model: Model) -> None:
+    """Raise ModelError where a model contains what the equations do not."""
+    where = f"Model {model.name!r}"
+    if model.ligaments:
+        raise ModelError(
+            f"{where}: Its {len(model.ligaments)} ligaments have no symbolic forces. Remove them from the model, or "
+            "state their forces with `forces`."
+        )
+    jointed = {joint.child for joint in model.joints}
+    for body in model.bodies:
+        if body.kinematic:
+            raise ModelError(f"{where}: Body {body.name!r} has a prescribed motion. Remove it from the model.")
+        if body.name not in jointed:
+            raise ModelError(f"{where}: Body {body.name!r} has no joint. Give it one: a free or a fixed joint.")
