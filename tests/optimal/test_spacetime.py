@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("casadi")
-
 from borelli.errors import SettingsError
 from borelli.experiments.optimal.worm_model import ARCH, angle_names, worm_system
 from borelli.experiments.optimal.worm_race import extend

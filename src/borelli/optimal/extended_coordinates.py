@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from borelli.errors import SettingsError
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
+from borelli.optimal.system import System
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,8 @@ class ExtendedCoordinates:
     """Names of the joint coordinates q."""
     expressions: Callable[[Namespace], Mapping[str, Any]]
     """Function of a namespace of q that returns the extended coordinates by name."""
+    system: System | None = None
+    """System with these coordinates as its first states, whose outputs (positions of points) expressions may use."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Diagonal of W by joint coordinate, where there are fewer u than q. Default: 1."""
     singular_value: float = SINGULAR_VALUE
@@ -59,6 +62,8 @@ class ExtendedCoordinates:
     def _built(self) -> tuple[tuple[str, ...], Any]:
         q, v = ca.SX.sym("q", len(self.coordinates)), ca.SX.sym("v", len(self.coordinates))
         values = dict(zip(self.coordinates, ca.vertsplit(q), strict=True))
+        if self.system is not None:
+            values |= _outputs(self.system, q)
         found = dict(self.expressions(Namespace("Extended coordinates", values)))
         u = ca.vertcat(*found.values())
         rate = ca.jtimes(u, q, v)
@@ -106,3 +111,12 @@ class ExtendedCoordinates:
         values = np.linalg.svd(scaled, compute_uv=False)
         limit = self.singular_value * values[0]
         return float(limit**2 - values[-1] ** 2) if values[-1] < limit else 0.0
+
+
+def _outputs(system: System, q: Any) -> dict[str, Any]:
+    """Return the outputs of a system at rest, by name."""
+    states, controls = len(system.states), len(system.controls)
+    x = ca.vertcat(q, ca.SX.zeros(states - q.shape[0]))
+    none = ca.SX(0, 1)
+    found = system.outputs.call([0.0, x, none, ca.SX.zeros(controls), none, ca.SX.zeros(states)])
+    return dict(zip(system.output_names, found, strict=True))

@@ -1,11 +1,7 @@
-"""Jumper: dynamics against Lagrange's equations, numbers against the file they come from, statics and impacts by laws."""
+"""Jumper: dynamics against Lagrange's equations, numbers against their file, statics and impacts by laws."""
 
 import numpy as np
 import pytest
-
-from tests.shared_data import shared
-
-pytest.importorskip("casadi")
 
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
@@ -23,6 +19,7 @@ from borelli.optimal.planar_jumper.jumper_systems import (
 )
 from borelli.optimal.planar_jumper.torque_jump import impact_momentum
 from borelli.optimal.system import names_of
+from tests.shared_data import shared
 
 from .lagrangian_twin import lagrangian_twin
 

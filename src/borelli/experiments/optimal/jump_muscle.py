@@ -29,7 +29,7 @@ from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE
 
 COARSE = ((11, 1),)
 """Mesh (nodes, elements) solved first."""
-NODES, MANY_NODES = 21, 81
+NODES, MANY_NODES = 21, 41
 TOLERANCE = 1e-6
 ORDER = 4
 """Points per element: with three, the stiff heel needs twice the elements."""

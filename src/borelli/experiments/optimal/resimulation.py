@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from borelli.model.formats.native import model_to_text
 from borelli.model.kinematics import poses
 from borelli.model.model import Model
-from borelli.numerics.quaternions import quaternion_from_matrix
+from borelli.numerics.quaternions import quaternion_series
 from borelli.optimal.dynamics_runs import runge_kutta_step
 from borelli.optimal.solution import Solution
 from borelli.optimal.system import System, names_of
@@ -80,7 +80,7 @@ def posed_dataset(
     data: dict[str, Any] = {
         "coordinate_value": (("time", "coordinate"), values),
         "body_position": (("time", "body", "axis"), position),
-        "body_orientation": (("time", "body", "quaternion"), quaternion_from_matrix(rotation)),
+        "body_orientation": (("time", "body", "quaternion"), quaternion_series(rotation)),
     }
     if activation is not None:
         muscles = [muscle.name for muscle in model.muscles]

@@ -38,23 +38,21 @@ def angle_names(worm: int = 1) -> tuple[str, ...]:
 
 
 def worm_model(count: int = 1, *, clamped: bool = True) -> Model:
-    """Return worms side by side; those not clamped have a coordinate `worm_<n>_x` of the tail along the track."""
-    shape = Shape("capsule", (RADIUS, LENGTH / 2.0 - RADIUS), Frame((LENGTH / 2.0, 0.0, 0.0), ALONG_X), DENSITY)
+    """Return worms side by side; those not clamped have coordinates `worm_<n>_x` and `worm_<n>_y` of the tail."""
+    shape = Shape("capsule", (RADIUS, LENGTH / 2.0), Frame((LENGTH / 2.0, 0.0, 0.0), ALONG_X), DENSITY)
     bodies, joints, markers = [], [], []
     for worm in range(1, count + 1):
-        parent, at = GROUND, (0.0, 0.0, LANE * (worm - 1))
-        if not clamped:
-            tail = f"worm_{worm}_tail"
-            bodies.append(body_from_shapes(tail, (Shape("sphere", (RADIUS,), density=DENSITY),)))
-            slide = Coordinate(f"worm_{worm}_x", rotational=False)
-            joints.append(Joint(f"worm_{worm}_slider", "slider", GROUND, tail, Frame(at), coordinates=(slide,)))
-            parent, at = tail, (0.0, 0.0, 0.0)
+        parent, lane = GROUND, Frame((0.0, 0.0, LANE * (worm - 1)))
         for k, name in enumerate(angle_names(worm)):
             link = f"worm_{worm}_link_{k + 1}"
             bodies.append(body_from_shapes(link, (shape,)))
-            frame = Frame(at) if k == 0 else Frame((LENGTH, 0.0, 0.0))
-            angle = (Coordinate(name, lower=-pi, upper=pi),)
-            joints.append(Joint(name, "hinge", parent, link, frame, axes=((0.0, 0.0, 1.0),), coordinates=angle))
+            angle = Coordinate(name, lower=-pi, upper=pi)
+            if k == 0 and not clamped:
+                tail = tuple(Coordinate(f"worm_{worm}_{axis}", rotational=False) for axis in "xy")
+                joints.append(Joint(name, "planar", parent, link, lane, coordinates=(*tail, angle)))
+            else:
+                frame = lane if k == 0 else Frame((LENGTH, 0.0, 0.0))
+                joints.append(Joint(name, "hinge", parent, link, frame, axes=((0.0, 0.0, 1.0),), coordinates=(angle,)))
             markers.append(Marker(f"worm_{worm}_end_{k + 1}", link, (LENGTH, 0.0, 0.0)))
             parent = link
     ground = (Shape("plane", frame=Frame((0.0, -RADIUS, 0.0), Y_UP_PLANE.orientation)),)
