@@ -7,7 +7,7 @@ import casadi as ca
 import pytest
 
 from borelli.errors import SettingsError
-from borelli.optimal import Constraint, Phase, Problem, Variable, solve
+from borelli.optimal import Constraint, Phase, Problem, Variable, make_system, solve
 
 from .example_problems import METHODS, car, car_system, fastest, squared_force
 
@@ -71,6 +71,33 @@ def test_contradictory_bounds_are_found_before_solving():
 def test_nan_is_found_before_solving(settings, message):
     with pytest.raises(SettingsError, match=message):
         solve(car(3, **settings))
+
+
+def test_a_motion_that_blows_up_is_not_solved():
+    """xdot = x^2 + u reaches infinity within the phase unless u holds it back: an iterate may not be finite."""
+    system = make_system(
+        "blow-up",
+        states=[Variable("x")],
+        controls=[Variable("u", "1", -30.0, 30.0, scale=1.0)],
+        rates=lambda s: {"x": s.x**2 + s.u},
+    )
+    ends = {"start": {"x": 1.0}, "end": {"x": 60.0}}
+    phase = Phase("rise", system, 1.5, 4, 3, **ends, cost=lambda s: s.u**2, guess={"u": -1.5})
+    problem = Problem("blow-up", [phase])
+    for method in ("radau", "hermite-simpson", "single-shooting"):
+        solution = solve(problem, method=method, time_limit=TIME_LIMIT, max_iterations=200)
+        assert not solution.solved
+        assert "not solved: " in solution.certificate.verdict
+    with pytest.raises(SettingsError, match="is NaN or infinite at the first values"):  # x = 20 lasts 0.05 s
+        solve(problem, method="multiple-shooting")
+
+
+def test_starts_without_finite_first_values_are_varied_less():
+    """sqrt(1 + x) is NaN where a random variation of size 10 takes x below -1."""
+    problem = car(3, cost=lambda s: s.force**2 + ca.sqrt(1.0 + s.x))
+    solution = solve(problem, starts=4, spread=10.0)
+    assert solution.solved, solution.certificate
+    assert len(solution.dataset["start_objective"]) == 4
 
 
 @pytest.mark.parametrize(

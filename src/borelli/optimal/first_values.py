@@ -17,44 +17,46 @@ VARIATION_POINTS = 41
 """Points at which a varied guess is stated."""
 
 
+class FirstValuesError(SettingsError):
+    """Cost or constraint that cannot be evaluated at the first values: correct the expression or the guess."""
+
+
 def check_first_values(nlp: Nlp, w: Array) -> None:
-    """Raise SettingsError naming the first cost or constraint that is not finite, or has no finite derivative."""
+    """Raise FirstValuesError naming the first cost or constraint that is not finite, or has no finite derivative."""
     costs = np.array(nlp.costs(w)).ravel()
     bad = np.flatnonzero(~np.isfinite(costs))
     what, remedy = "NaN or infinite", "Correct the expression, or the guess and the bounds of the variables in it."
     if len(bad):
-        raise SettingsError(f"Cost {nlp.cost_names[bad[0]]!r} is {what} at the first values. {remedy}")
+        raise FirstValuesError(f"Cost {nlp.cost_names[bad[0]]!r} is {what} at the first values. {remedy}")
     at = nlp.derivatives(w)
     bad = np.flatnonzero(~np.isfinite(at.constraints))
     if len(bad):
-        raise SettingsError(f"{nlp.describe_row(int(bad[0]))} is {what} at the first values. {remedy}")
+        raise FirstValuesError(f"{nlp.describe_row(int(bad[0]))} is {what} at the first values. {remedy}")
     bad = np.flatnonzero(~np.isfinite(at.gradient))
     if len(bad):
-        raise SettingsError(
+        raise FirstValuesError(
             f"The derivative of the cost by {nlp.describe_unknown(int(bad[0]))} is {what} at the first values. {remedy}"
         )
     coordinates = at.jacobian.tocoo()
     bad = np.flatnonzero(~np.isfinite(coordinates.data))
     if len(bad):
         row, column = int(coordinates.row[bad[0]]), int(coordinates.col[bad[0]])
-        raise SettingsError(
+        raise FirstValuesError(
             f"{nlp.describe_row(row)}: The derivative by {nlp.describe_unknown(column)} is {what} at the first values. "
             f"{remedy}"
         )
 
 
 def vary_guess(problem: Problem, guess: Guess, start: int, seed: int, spread: float) -> Guess:
-    """Return the guess of one of several starts; the first start has the guess itself.
+    """Return the guess of one of several starts.
 
     Args:
         problem: The problem.
         guess: First values.
-        start: Number of the start, from 0.
+        start: Number of the start.
         seed: Of the random numbers; start and seed determine the result.
         spread: Standard deviation of the variations, in typical sizes of variables.
     """
-    if start == 0:
-        return guess
     random = np.random.default_rng([seed, start])
     phases = {}
     for phase in problem.phases:

@@ -14,7 +14,7 @@ from borelli.errors import SettingsError
 from borelli.optimal.certificate.certify import CertificateLimits, certify
 from borelli.optimal.checkpoint import CheckpointWriter, check_matches, read_checkpoint
 from borelli.optimal.dataset import add_defects, make_dataset
-from borelli.optimal.first_values import check_first_values, vary_guess
+from borelli.optimal.first_values import FirstValuesError, check_first_values, vary_guess
 from borelli.optimal.ipopt import solve_ipopt
 from borelli.optimal.levels import Level, inaccurate_intervals, refine_intervals, with_elements, with_mesh
 from borelli.optimal.multi_start import choose_best, solve_starts
@@ -30,6 +30,8 @@ from borelli.optimal.watching import Supervisor, show_progress
 
 Array = NDArray[np.float64]
 
+VARIATIONS = 6
+"""Attempts to vary the first values, each by half of the one before, until costs and constraints are finite."""
 ENDED = ("cancelled", "time limit")
 """Statuses after which no further mesh is solved."""
 
@@ -116,12 +118,13 @@ def solve(
 
         def solve_start(start: int) -> Solution:
             supervisor = Supervisor(time_limit, report)
-            varied = vary_guess(problem, guess, start, seed, spread)
             search = Search(
                 problem, options, supervisor, tuple(coarse), refine, checkpoint, limits or CertificateLimits()
             )
             with supervisor.catch_interrupt():
-                return solve_levels(search, varied, warm=warm_start is not None and start == 0)
+                if start == 0:
+                    return solve_levels(search, guess, warm=warm_start is not None)
+                return _solve_varied(search, guess, start, seed, spread)
 
         solutions = solve_starts(solve_start, starts, workers)
     return solutions[0] if starts == 1 else choose_best(solutions)
@@ -138,6 +141,17 @@ class Search:
     refine: int
     checkpoint: str | PathLike[str] | None
     limits: CertificateLimits
+
+
+def _solve_varied(search: Search, guess: Guess, start: int, seed: int, spread: float) -> Solution:
+    """Solve from varied first values; halve the variation until costs and constraints are finite there."""
+    for attempt in range(VARIATIONS):
+        varied = vary_guess(search.problem, guess, start, seed, spread / 2**attempt)
+        try:
+            return solve_levels(search, varied, warm=False)
+        except FirstValuesError:
+            continue
+    return solve_levels(search, guess, warm=False)
 
 
 def solve_levels(search: Search, guess: Guess, *, warm: bool) -> Solution:

@@ -88,7 +88,7 @@ def fit_multipliers(nlp: Nlp, at: Derivatives, w: Array) -> tuple[Array, Array]:
                 signs.append((-np.inf if low else 0.0, np.inf if high else 0.0))
                 targets.append(offset + i)
     multipliers = np.zeros(len(at.constraints) + len(w))
-    if columns:
+    if columns and np.isfinite(at.gradient).all() and np.isfinite(dense).all():
         bounds = np.array(signs).T
         multipliers[targets] = lsq_linear(np.array(columns).T, -at.gradient, bounds, tol=1e-14).x
     return multipliers[len(at.constraints) :], multipliers[: len(at.constraints)]

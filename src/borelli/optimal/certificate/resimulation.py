@@ -7,6 +7,7 @@ by element from the solution's own states (one-step defects), and over the whole
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,10 +54,14 @@ class PhaseSimulator:
         self.p = system_parameters(problem, trajectory.phase, ca.DM(trajectory.parameters))
         self.explicit = system.explicit
         self.sizes = np.array([v.size for v in system.states])
+        self.times = trajectory.start + trajectory.duration * trajectory.mesh.edges
+
+    @cached_property
+    def jacobian(self) -> Any:
+        """casadi.Function(t, x, u, p) -> derivatives of the rates by the states, for the implicit method."""
         t, x, u, p = (ca.MX.sym(n, self.explicit.numel_in(i)) for i, n in enumerate("txup"))
         slope = self.explicit(t, x, u, p)[0]
-        self.jacobian = ca.Function("jacobian", [t, x, u, p], [ca.jacobian(slope, x)])
-        self.times = trajectory.start + trajectory.duration * trajectory.mesh.edges
+        return ca.Function("jacobian", [t, x, u, p], [ca.jacobian(slope, x)])
 
     def control_at(self, element: int, t: float) -> Array:
         """Return the controls at a time in an element."""
