@@ -27,6 +27,8 @@ PERTURBATION = float(np.sqrt(np.finfo(float).eps))
 FUNCTION_TOLERANCE = 1e-6
 """Change of the objective at which SLSQP ends, per unit of `tolerance`: near a minimum the objective changes with the
 square of the distance."""
+MAX_RESTARTS = 5
+"""Restarts where the line search fails, from the nearest feasible point: there a violation of 1e-6 may remain."""
 STATUSES = {0: "converged", 4: "infeasible", 8: "no progress", 9: "iteration limit"}
 """Words for what SLSQP returns; others are given as its own text."""
 
@@ -99,21 +101,37 @@ def solve_slsqp(
         if ended:
             raise _StopError
 
+    status = "no progress"
     try:
-        found = minimize(
-            lambda w: float(evaluate.values(w)[0]),
-            last,
-            jac=lambda w: evaluate.slopes(w)[0],
-            method="SLSQP",
-            bounds=np.column_stack([nlp.lower_w, nlp.upper_w]),
-            constraints=_constraints(nlp, evaluate),
-            callback=after_iteration,
-            options={"ftol": tolerance * FUNCTION_TOLERANCE, "maxiter": max_iterations},
-        )
-        last, status = found.x, STATUSES.get(found.status, str(found.message).lower())
+        for _ in range(1 + MAX_RESTARTS):
+            found = minimize(
+                lambda w: float(evaluate.values(w)[0]),
+                last,
+                jac=lambda w: evaluate.slopes(w)[0],
+                method="SLSQP",
+                bounds=np.column_stack([nlp.lower_w, nlp.upper_w]),
+                constraints=_constraints(nlp, evaluate),
+                callback=after_iteration,
+                options={"ftol": tolerance * FUNCTION_TOLERANCE, "maxiter": max(1, max_iterations - count)},
+            )
+            last, status = found.x, STATUSES.get(found.status, str(found.message).lower())
+            if status != "no progress" or count >= max_iterations:
+                break
+            last = _restore(nlp, evaluate, last)
     except _StopError:
         status = ended
     return SolverResult(last, float(evaluate.values(last)[0]), status, count, time.monotonic() - begin, None, None)
+
+
+def _restore(nlp: Nlp, evaluate: _Evaluations, w: Array) -> Array:
+    """Return the point after the least change of the unknowns that closes the linearized violations."""
+    values = evaluate.values(w)[1:]
+    gap = np.clip(values, nlp.lower_g, nlp.upper_g) - values
+    rows = (gap != 0.0) | (nlp.lower_g == nlp.upper_g)
+    if not np.isfinite(values).all() or not rows.any():
+        return w
+    step = np.linalg.lstsq(evaluate.slopes(w)[1][rows], gap[rows], rcond=None)[0]
+    return np.clip(w + step, nlp.lower_w, nlp.upper_w)
 
 
 def _constraints(nlp: Nlp, evaluate: _Evaluations) -> list[dict[str, Any]]:
