@@ -23,7 +23,7 @@ def test_short_run_writes_its_files_and_passes(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["jump-muscle", "jump-phases"])
+@pytest.mark.parametrize("name", ["jump-muscle", "jump-phases", "old-person"])
 def test_short_run_of_a_long_experiment_passes(name, tmp_path):
     outcome = run_experiment(name, tmp_path, quick=True)
     assert outcome.passed, [claim for claim in outcome.claims if not claim.passed]

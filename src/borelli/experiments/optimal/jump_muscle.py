@@ -72,7 +72,7 @@ def jump_row(name: str, nodes: int, solution: Solution, again: PhaseRun, seconds
     }  # fmt: skip
 
 
-def posed_jump(problem: Problem, again: PhaseRun) -> Dataset:
+def posed_jump(again: PhaseRun) -> Dataset:
     """Return the re-simulated jump for pictures."""
     model = jumper_model()
     rows = slice(None, None, 20)
@@ -100,7 +100,7 @@ def run(request: Request) -> Outcome:
         fine_run = simulate_phase(many, system, "push")
         rows.append(jump_row("many nodes", MANY_NODES, many, fine_run, process_time() - begin))
     _draw(solution, request.plot)
-    runs = {f"{nodes} nodes": posed_jump(problem, again)}
+    runs = {f"{nodes} nodes": posed_jump(again)}
     times = np.linspace(0.0, solution.duration, 6).tolist()
     files = draw_runs(request, runs, times, speed=0.2, view=VIEW)
     about = f"a jump for height from a squat by eight muscles, {nodes} nodes of excitation"
