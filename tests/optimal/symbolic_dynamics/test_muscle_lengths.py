@@ -132,8 +132,9 @@ def test_conditional_points_are_fitted():
     path = (*muscle.path[:2], replace(muscle.path[2], only_within=CoordinateRange("b0", -0.1, 0.1)), *muscle.path[3:])
     model = replace(model, muscles=(replace(muscle, path=path),))
     assert not is_polyline(model.muscles[0])
-    with pytest.raises(ModelError, match="'m'"):
-        make_muscle_group(model, "rigid", gate=PathGate(1e-9, 1e-9), ranges={"p0": (-0.1, 0.1), "p1": (-0.1, 0.1)})
+    for gate in (PathGate(1e-9, 1.0), PathGate(1.0, 1e-9)):
+        with pytest.raises(ModelError, match="'m'"):
+            make_muscle_group(model, "rigid", gate=gate, ranges={"p0": (-0.1, 0.1), "p1": (-0.1, 0.1)})
 
 
 def test_degree_falls_with_the_number_of_coordinates():

@@ -11,6 +11,7 @@ from borelli.analysis.dynamics.rnea import forward_kinematics
 from borelli.analysis.dynamics.torques import newton_euler
 from borelli.errors import SettingsError
 from borelli.model.model import Body, Coordinate, Joint, Model, Softness
+from borelli.muscles.paths import muscle_paths
 from borelli.optimal import Phase, Problem, solve
 from borelli.optimal.symbolic_dynamics.contact import SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
@@ -114,6 +115,26 @@ def test_muscles_act_on_held_coordinates():
     row = len([n for n in names if n.endswith("_speed")]) + names.index("flexion")
     assert reaction == pytest.approx(residual[row], rel=1e-10)
     assert abs(float(free.outputs(t=0, x=whole, z=[], u=u, p=[], xdot=0.0 * whole)["m_force"])) > 1.0
+
+
+def test_power_of_muscles_is_minus_tension_times_lengthening():
+    """Virtual work: a muscle pulls its ends together."""
+    model = moving_point_model()
+    pulled, bare = tree_system(model, muscles="rigid"), tree_system(replace(model, muscles=()), actuators={})
+    q, v, _, free = random_motion(model, 1)
+    count = len(free)
+    x = np.concatenate([0.2 * q[0, free], v[0, free]])
+    at_rest = np.zeros(2 * count)
+    without = np.array(bare.residual(0.0, x, at_rest, [], [], [])).ravel()[count:]
+    activated = np.append(x, 0.7)
+    found = np.array(pulled.residual(0.0, activated, np.zeros(2 * count + 1), [], [0.7], [])).ravel()[count : 2 * count]
+    outputs = pulled.outputs(t=0.0, x=activated, z=[], u=[0.7], p=[], xdot=np.zeros(2 * count + 1))
+    row = np.zeros(len(model.coordinates))
+    row[free] = x[:count]
+    speed = float(muscle_paths(model, row, v).velocity[0, 0])
+    power = (without - found) @ x[count:]
+    assert power == pytest.approx(-float(outputs["m_force"]) * speed, rel=1e-9)
+    assert abs(power) > 1.0
 
 
 def test_markers_are_outputs():
