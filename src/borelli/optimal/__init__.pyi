@@ -1,6 +1,10 @@
 from borelli.optimal.certificate.certificate import Certificate as Certificate
 from borelli.optimal.certificate.certificate import Check as Check
 from borelli.optimal.certificate.certify import CertificateLimits as CertificateLimits
+from borelli.optimal.dynamics_runs import DynamicsRun as DynamicsRun
+from borelli.optimal.dynamics_runs import run_forward as run_forward
+from borelli.optimal.dynamics_runs import run_inverse as run_inverse
+from borelli.optimal.extended_coordinates import ExtendedCoordinates as ExtendedCoordinates
 from borelli.optimal.node_sensitivity import NodeSensitivity as NodeSensitivity
 from borelli.optimal.problem import Constraint as Constraint
 from borelli.optimal.problem import Link as Link
@@ -10,6 +14,8 @@ from borelli.optimal.problem_files import load_problem as load_problem
 from borelli.optimal.solution import Solution as Solution
 from borelli.optimal.solution import load_solution as load_solution
 from borelli.optimal.solver import solve as solve
+from borelli.optimal.spacetime import SpacetimeSolution as SpacetimeSolution
+from borelli.optimal.spacetime import solve_spacetime as solve_spacetime
 from borelli.optimal.symbolic_dynamics.contact import SphereContact as SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles as with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate as PathGate

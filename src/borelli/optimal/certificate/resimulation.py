@@ -24,7 +24,7 @@ RELATIVE_TOLERANCE = 1e-9
 """Of the integrator."""
 ABSOLUTE_TOLERANCE = 1e-10
 """Of the integrator, in typical sizes of states."""
-MAX_EVALUATIONS = 20_000
+MAX_EVALUATIONS = 5_000
 """Of the explicit form in one integration by the explicit method, then by the implicit one."""
 INNER_FRACTIONS = np.linspace(0.0, 1.0, 6)
 """Of each element, where path constraints are evaluated between points."""
