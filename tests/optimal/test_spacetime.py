@@ -6,7 +6,7 @@ import pytest
 from borelli.errors import SettingsError
 from borelli.experiments.optimal.worm_model import ARCH, angle_names, worm_system
 from borelli.experiments.optimal.worm_race import extend
-from borelli.optimal.spacetime import spacetime
+from borelli.optimal.spacetime import solve_spacetime
 from borelli.optimal.system import Variable, make_system
 
 
@@ -19,7 +19,7 @@ def test_mass_moves_as_the_calculus_of_variations_says():
     """Least int f^2 from rest to rest over 1 m in 2 s: x = 3 (t/T)^2 - 2 (t/T)^3, J = 12 / T^3 (Bryson and Ho 1975)."""
     errors = []
     for intervals in (20, 40):
-        found = spacetime(mass(), {"x": 0.0}, {"x": 1.0}, duration=2.0, intervals=intervals)
+        found = solve_spacetime(mass(), {"x": 0.0}, {"x": 1.0}, duration=2.0, intervals=intervals)
         s = found.time / 2.0
         errors.append([np.abs(found.position[:, 0] - 3 * s**2 + 2 * s**3).max(), abs(found.cost - 1.5)])
     assert found.converged
@@ -58,7 +58,7 @@ def test_rate_bound_matters():
 
 def test_wrong_statements_are_refused():
     with pytest.raises(SettingsError, match="missing or unknown"):
-        spacetime(mass(), {"y": 0.0}, {"x": 1.0}, duration=2.0, intervals=10)
+        solve_spacetime(mass(), {"y": 0.0}, {"x": 1.0}, duration=2.0, intervals=10)
     with pytest.raises(SettingsError, match="two intervals"):
-        spacetime(mass(), {"x": 0.0}, {"x": 1.0}, duration=2.0, intervals=1)
+        solve_spacetime(mass(), {"x": 0.0}, {"x": 1.0}, duration=2.0, intervals=1)
     assert len(angle_names()) == 4

@@ -55,7 +55,7 @@ class SpacetimeSolution:
     iterations: int
 
 
-def spacetime(
+def solve_spacetime(
     system: System,
     start: Mapping[str, float],
     end: Mapping[str, float],

@@ -15,7 +15,7 @@ from borelli.optimal.dynamics_runs import DynamicsRun, run_inverse
 from borelli.optimal.extended_coordinates import ExtendedCoordinates
 from borelli.optimal.namespace import Namespace
 from borelli.optimal.problem import Constraint
-from borelli.optimal.spacetime import SpacetimeSolution, spacetime
+from borelli.optimal.spacetime import SpacetimeSolution, solve_spacetime
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def extend(intervals: int, *, max_rate: float = MAX_RATE) -> SpacetimeSolution:
         Constraint(f"end_{k}", lambda s, k=k: s[f"worm_1_end_{k}_y"], lower=-GROUND_TOLERANCE)
         for k in range(1, LINKS + 1)
     ]
-    return spacetime(
+    return solve_spacetime(
         worm_system(), dict(zip(names, ARCH.tolist(), strict=True)), dict.fromkeys(names, 0.0), duration=STRETCH_TIME,
         intervals=intervals, max_rate=max_rate, path=above,
     )  # fmt: skip
