@@ -48,7 +48,7 @@ test-oldest:
 	@echo "installing the oldest dependencies with $$($(firstword $(PYTHONS)) --version)"
 	@rm -rf .venv-oldest && $(firstword $(PYTHONS)) -m venv .venv-oldest
 	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check uv
-	@.venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python --resolution lowest-direct -e ".[view]"
+	@.venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python --resolution lowest-direct -e ".[view,optimal]"
 	@.venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python pytest pytest-xdist hypothesis mypy
 	@.venv-oldest/bin/borelli doctor
 	@.venv-oldest/bin/python -m pytest -n $(WORKERS) -m "not slow"

@@ -2,6 +2,7 @@ from borelli import analysis as analysis
 from borelli import control as control
 from borelli import model as model
 from borelli import muscles as muscles
+from borelli import optimal as optimal
 from borelli import physics as physics
 from borelli import pipeline as pipeline
 from borelli import recording as recording

@@ -11,7 +11,7 @@ import pytest
 import borelli as bo
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
-from borelli.experiments import control, movement, muscles
+from borelli.experiments import control, movement, muscles, optimal
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 from borelli.experiments.movement.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.movement.ground_forces import make_trial
@@ -136,6 +136,10 @@ def test_unknown_experiment_is_refused_with_a_suggestion(tmp_path):
 
 def test_every_module_with_an_experiment_is_listed():
     listed = {experiment.module for experiment in EXPERIMENTS.values()}
-    names = [f"{p.__name__}.{m.name}" for p in (control, movement, muscles) for m in pkgutil.iter_modules(p.__path__)]
+    names = [
+        f"{p.__name__}.{m.name}"
+        for p in (control, movement, muscles, optimal)
+        for m in pkgutil.iter_modules(p.__path__)
+    ]
     assert {name for name in names if hasattr(import_module(name), "run")} == listed
     assert all(experiment.about and experiment.figures for experiment in EXPERIMENTS.values())

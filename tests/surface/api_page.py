@@ -16,6 +16,7 @@ PACKAGES = (
     "pipeline",
     "physics",
     "control",
+    "optimal",
     "scenes",
     "synthetic",
     "view",

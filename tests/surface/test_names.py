@@ -19,9 +19,9 @@ PUBLIC = [
     "SolverSettings", "Torques", "TrackingSettings", "__version__", "add_marker_set", "add_muscles", "analysis",
     "analyze", "animate", "check_recording", "clean", "compute_energy", "control", "fit_model", "full_skeleton",
     "gallery_scene", "human", "identify_marker_set", "inverse_dynamics", "inverse_kinematics",
-    "live_inverse_kinematics", "model", "monte_carlo", "muscle_forces", "muscles", "physics", "picture", "pipeline",
-    "plot", "propagate_uncertainty", "read_model", "read_recording", "read_scene", "read_stage", "recording",
-    "run_scene", "scale_model", "scenes", "show", "simulate", "strobe", "synthetic", "synthetic_recording",
+    "live_inverse_kinematics", "model", "monte_carlo", "muscle_forces", "muscles", "optimal", "physics", "picture",
+    "pipeline", "plot", "propagate_uncertainty", "read_model", "read_recording", "read_scene", "read_stage",
+    "recording", "run_scene", "scale_model", "scenes", "show", "simulate", "strobe", "synthetic", "synthetic_recording",
     "track_targets", "validate", "video", "view", "write_model", "write_recording", "write_report", "write_stage",
 ]  # fmt: skip
 PACKAGES = (
@@ -29,6 +29,7 @@ PACKAGES = (
     "control",
     "model",
     "muscles",
+    "optimal",
     "physics",
     "pipeline",
     "recording",

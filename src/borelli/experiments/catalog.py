@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.experiments import control, movement, muscles
+from borelli.experiments import control, movement, muscles, optimal
 from borelli.experiments.experiment import Request
 from borelli.experiments.outcome import Outcome
 
-EXPERIMENTS = movement.EXPERIMENTS | control.EXPERIMENTS | muscles.EXPERIMENTS
+EXPERIMENTS = movement.EXPERIMENTS | control.EXPERIMENTS | muscles.EXPERIMENTS | optimal.EXPERIMENTS
 
 
 def run_experiment(

@@ -1,0 +1,1 @@
+"""Reduced dynamics of models as CasADi expressions, for optimal control."""

@@ -1,0 +1,1 @@
+"""Direct transcription: from a problem in time to a nonlinear program with finitely many unknowns."""
