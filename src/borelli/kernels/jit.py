@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,26 @@ if JIT_ON:
         compiled._cache = MachineCodeCache(function)  # type: ignore[attr-defined]
         return compiled
 
+    def _compiled_once(compiled: Any) -> Any:
+        """Let all constants of a type share one compiled signature.
+
+        numba would compile one for each constant, also for those that a counter has only before type inference ends.
+        """
+        call_template = compiled.get_call_template
+
+        def without_constants(arguments: Any, keywords: Any) -> Any:
+            return call_template(tuple(map(numba.types.unliteral, arguments)), keywords)
+
+        compiled.get_call_template = without_constants
+        return compiled
+
     def kernel(function: F) -> F:
         """Compile a function that Python calls: cached, no bounds checks, no fastmath, no allocation."""
         return _cached(function, COMMON)
 
     def kernel_function(function: F) -> F:
         """Compile a function that only kernels call."""
-        return _cached(function, UNWRAPPED)
+        return cast(F, _compiled_once(_cached(function, UNWRAPPED)))
 
     def inline_into_caller(function: F) -> F:
         """Insert a function into its only caller before that is compiled: saves optimizing the same code twice."""
@@ -54,8 +67,7 @@ if JIT_ON:
 
     def inline(function: F) -> F:
         """Compile a small function that LLVM inlines into the kernel that calls it."""
-        compiled: F = numba.njit(function, forceinline=True, **UNWRAPPED)
-        return compiled
+        return cast(F, _compiled_once(numba.njit(function, forceinline=True, **UNWRAPPED)))
 
     def by_pointer(function: Any) -> Any:
         """Return a function that calls a kernel function by its address.
