@@ -9,9 +9,10 @@ import xarray as xr
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
-from borelli.analysis.muscle_forces import MuscleForces, muscle_forces, unattained_fractions
+from borelli.analysis.muscle_forces import TENDONS, MuscleForces, muscle_forces, unattained_fractions
 from borelli.errors import ModelError, SettingsError
 from borelli.export.stage_files import read_stage, write_stage
+from borelli.muscles.hill import elastic_tendon_force, make_muscle_arrays
 from borelli.muscles.paths import muscle_paths
 from borelli.people.human_muscles import add_muscles
 
@@ -36,6 +37,44 @@ def test_forces_produce_the_torques(torques, muscles):
         required = torques.data["torque"].values[:, column]
         missing = muscles.data["unattained_torque"].sel(coordinate=name).values
         np.testing.assert_allclose(produced[:, column] + missing, required, atol=1e-6)
+
+
+def test_elastic_tendons_are_in_equilibrium_with_their_fibers(torques):
+    """The force of each muscle is that of a bracketed search for equilibrium at its activation, by another kernel.
+
+    Fibers are undamped there: load sharing has no damping, as in OpenSim's static optimization.
+    """
+    torques = replace(torques, data=torques.data.isel(time=slice(None, None, 3)))
+    elastic = muscle_forces(torques, tendon="elastic", passive=True, metabolics=None)
+    arrays = make_muscle_arrays(torques.motion.model)
+    undamped = arrays._replace(damping=np.zeros_like(arrays.damping))
+    activation = elastic.data["muscle_activation"].values
+    shared = np.isfinite(activation).all(axis=1)
+    length, velocity, activation, force = (
+        elastic.data[name].values[shared]
+        for name in ("muscle_length", "muscle_velocity", "muscle_activation", "muscle_force")
+    )
+    expected = elastic_tendon_force(undamped, length, velocity, activation)
+    largest = arrays.max_isometric_force
+    converged = expected.status == 0
+    error = np.abs(force - expected.force) / largest
+    assert converged.mean() > 0.99 and error[converged].max() < 1e-4
+    # tendons under load are longer, so fibers are shorter than with rigid tendons
+    rigid = muscle_forces(torques, passive=True, metabolics=None).data["fiber_length"].values[shared]
+    soleus = [muscle.name for muscle in torques.motion.model.muscles].index("soleus_r")
+    shorter = rigid - elastic.data["fiber_length"].values[shared]
+    assert shorter[force[:, soleus].argmax(), soleus] > 0.003
+    assert not [note for note in elastic.notes if note.code == "tendons_not_converged"]
+
+
+def test_rigid_tendons_stay_rigid(torques):
+    model = torques.motion.model
+    rigid = (replace(m, parameters=(*m.parameters, ("ignore_tendon_compliance", 1.0))) for m in model.muscles)
+    rigid = replace(model, muscles=tuple(rigid))
+    assert make_muscle_arrays(rigid).rigid_tendon.all()
+    few = replace(torques, motion=replace(torques.motion, model=rigid), data=torques.data.isel(time=slice(100, 110)))
+    a, b = (muscle_forces(few, tendon=tendon, metabolics=None).data["muscle_force"].values for tendon in TENDONS)
+    np.testing.assert_array_equal(a, b)
 
 
 def test_activations_are_within_bounds_and_legs_are_strong_enough(muscles):

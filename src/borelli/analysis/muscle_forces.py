@@ -1,8 +1,9 @@
 """Muscle forces that produce the torques of a motion: load sharing with Hill-type bounds, joint contact forces, cost.
 
 Stage after inverse dynamics. Path lengths, velocities and moment arms come from the motion; the active force at full
-activation from the force-length and force-velocity curves with rigid tendons (as in OpenSim's static optimization);
-activations from `share_loads`. Torque that muscles cannot attain is reported, never hidden.
+activation from the force-length and force-velocity curves with rigid tendons (as in OpenSim's static optimization), or
+with tendons that the forces stretch; activations from `share_loads`. Torque that muscles cannot attain is reported,
+never hidden.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 
 from borelli.analysis.dynamics.rnea import forward_kinematics, joint_reactions, subtree_wrenches
 from borelli.analysis.dynamics.torques import Torques
+from borelli.analysis.load_sharing.elastic_tendons import TENDON_TOLERANCE, share_with_elastic_tendons
 from borelli.analysis.load_sharing.share_loads import STATUS, SharingResult, share_loads
 from borelli.analysis.load_sharing.sharing_settings import Reserves, SharingSettings
 from borelli.analysis.motion import rotate, to_model_axes
+from borelli.analysis.option_values import option_value
 from borelli.errors import ModelError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import root_coordinates
@@ -35,6 +38,7 @@ from borelli.recording.recording import LAB, Note
 if TYPE_CHECKING:
     from xarray import Dataset
 
+TENDONS = ("rigid", "elastic")
 MIN_MOMENT_ARM = 1e-3
 """[m] Coordinates about which no muscle has a longer arm in any frame are not actuated by muscles."""
 PASSIVE_COORDINATES = ("knee_rotation", "ankle_inversion", "toe_extension")
@@ -122,6 +126,7 @@ def muscle_forces(
     cost: str = "activation",
     exponent: float = 2.0,
     passive: bool = False,
+    tendon: str = "rigid",
     coordinates: Sequence[str] | None = None,
     reserves: float | Mapping[str, float] | None = None,
     rate_bounds: bool = False,
@@ -137,6 +142,8 @@ def muscle_forces(
         cost: "activation", "force", "volume" or "metabolic": see `SharingSettings`.
         exponent: Exponent of the cost, 1 to 5.
         passive: Include the passive force of stretched fibers.
+        tendon: "rigid", or "elastic": tendons are stretched by their forces, and fibers have the length that this
+            leaves them. The velocity of the stretch is neglected; `borelli.optimal` includes it.
         coordinates: Coordinates whose torque muscles produce. Default: all that a muscle crosses, except those of the
             root and, in `human`, rotation of the knee, inversion of the ankle and extension of the toes: ligaments
             carry these.
@@ -186,19 +193,25 @@ def muscle_forces(
         raise SettingsError(
             "emg_weight: The recording has no EMG of these muscles. Pass `emg`, or leave out the weight."
         )
-    result = share_loads(
-        paths.moment_arm[:, :, columns], data["torque"].values[:, columns], hill.active_force, settings=settings,
-        volume=arrays.max_isometric_force * arrays.optimal_fiber_length, min_activation=arrays.min_activation,
-        max_activation=arrays.max_activation, passive_force=hill.passive_force if passive else None,
-        targets=targets, target_weights=None if targets is None else np.full(len(model.muscles), emg_weight),
-        reserves=_reserves(chosen, reserves), times=data["time"].values,
-    )  # fmt: skip
+
+    def share(fibers: RigidTendon) -> SharingResult:
+        return share_loads(
+            paths.moment_arm[:, :, columns], data["torque"].values[:, columns], fibers.active_force, settings=settings,
+            volume=arrays.max_isometric_force * arrays.optimal_fiber_length, min_activation=arrays.min_activation,
+            max_activation=arrays.max_activation, passive_force=fibers.passive_force if passive else None,
+            targets=targets, target_weights=None if targets is None else np.full(len(model.muscles), emg_weight),
+            reserves=_reserves(chosen, reserves), times=data["time"].values,
+        )  # fmt: skip
+
+    result, tendon_change = share(hill), 0.0
+    if option_value("tendon", tendon, TENDONS) == "elastic":
+        hill, result, tendon_change = share_with_elastic_tendons(arrays, paths, result, share)
     used = {
         "cost": cost, "exponent": float(exponent), "passive": passive, "coordinates": list(chosen),
         "reserves": reserves if reserves is None or isinstance(reserves, int | float) else dict(reserves),
         "rate_bounds": rate_bounds, "emg_weight": emg_weight, "metabolics": metabolics,
         "specific_tension_pa": specific_tension,
-        "tendon": "rigid",
+        "tendon": tendon,
     }  # fmt: skip
     dataset = _dataset(torques, paths, hill, result, chosen)
     dataset = dataset.assign(joint_contact_forces(torques, result.force))
@@ -208,6 +221,12 @@ def muscle_forces(
         dataset = dataset.assign(_metabolic(model, arrays, hill, result, metabolics, specific_tension))
     muscles = MuscleForces(torques, dataset, used)
     notes = _notes(muscles, result, status_warnings(arrays, hill.status), coordinates is None)
+    if tendon_change > TENDON_TOLERANCE:
+        text = (
+            f"Muscle forces and the stretch of their tendons differ by up to {100.0 * tendon_change:.1g} % of the "
+            "maximum isometric force. Activations and fibers in these frames are not reliable."
+        )
+        notes = (*notes, Note(text, "problem", "use rigid tendons", code="tendons_not_converged"))
     return MuscleForces(torques, dataset, used, (*notes, *emg_notes))
 
 

@@ -196,6 +196,7 @@ def muscles(
     passive: Annotated[
         bool, option("Include passive forces of stretched fibers. Default: off.", None, "--passive")
     ] = False,
+    tendon: Annotated[str, option("Tendons: rigid or elastic. Default: rigid.", "KIND")] = "rigid",
     reserve: Annotated[
         float | None, option("Optimal force of reserve actuators [N m]. Default: no reserves.", "NM")
     ] = None,
@@ -214,7 +215,7 @@ def muscles(
     compile_once(torques, muscles=True)
     with err.status("muscle forces"):
         source = _select_stage(read_stage(torques), Torques, torques)
-        result = muscle_forces(source, cost=cost, exponent=exponent, passive=passive, reserves=reserve)
+        result = muscle_forces(source, cost=cost, exponent=exponent, passive=passive, tendon=tendon, reserves=reserve)
         write_stage(result, target, overwrite=force)
     worst = result.worst_unattained
     values = {
