@@ -194,9 +194,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
     with np.errstate(invalid="ignore", divide="ignore"):
         weight = record.ground[..., GROUND_WEIGHT:]
         pressure = np.where(weight > 0.0, record.ground[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
-    driven = compiled.tables.joints.drive_row
-    drive = np.zeros_like(values)
-    drive[:, driven >= 0] = record.impulse[:, driven[driven >= 0]] / h
+    drive = diagnostics.generalized_drive_forces(compiled, record.impulse, values - h * speeds)
     units = ["rad" if coordinate.rotational else "m" for coordinate in model.coordinates]
     angle, force_unit = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
     variables = {

@@ -183,7 +183,8 @@ def compile_impulse(
     check_step(step)
     validate(model)
     drives = [Drive(coordinate) for coordinate in controlled]
-    compiled = compile_model(harden(model, step), step=step, settings=settings, drives=drives)._replace(model=model)
+    compiled = compile_model(harden(model, step), step=step, settings=settings, drives=drives, balls_as_one=True)
+    compiled = compiled._replace(model=model)
     for name in outside:
         if name not in compiled.body_index:
             raise ModelError(f"outside: {unknown_name('body', name, compiled.body_index)}")
