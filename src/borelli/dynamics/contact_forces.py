@@ -1,0 +1,1 @@
+"""Forces of contacts in a state: those of the next step."""
