@@ -60,41 +60,58 @@ class Pinocchio:
 
         self.pin, self.peer = pin, pin.Model()
         self.peer.gravity.linear = np.array(model.gravity)
-        at = {-1: (0, pin.SE3.Identity())}
-        for link in tree_links(model):
-            joint, place = at[link.parent]
-            place = place * pin.SE3(link.parent_rotation, link.parent_position)
-            for part, rotational in _parts(link):
-                kind = pin.JointModelRevoluteUnaligned if rotational else pin.JointModelPrismaticUnaligned
-                joint = self.peer.addJoint(joint, kind(part.axis), place, f"axis {self.peer.nq}")
-                place = pin.SE3.Identity()
-            place = place * pin.SE3(link.child_rotation, link.child_position).inverse()
-            body = model.bodies[link.child]
-            inertia = pin.Inertia(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
-            self.peer.appendBodyToJoint(joint, inertia, place)
-            at[link.child] = joint, place
-        self.at, self.data = at, self.peer.createData()
+        links = tree_links(model)
+        first = np.cumsum([0, *(len(_parts(link)) for link in links)])
+        self.at, self.order = {-1: (0, pin.SE3.Identity())}, np.zeros(first[-1], int)
+        # its algorithms take the axes of a subtree to be contiguous: depth first
+        waiting = [k for k, link in enumerate(links) if link.parent < 0][::-1]
+        while waiting:
+            k = waiting.pop()
+            self._add(model, links[k], first[k])
+            waiting += [n for n, link in enumerate(links) if link.parent == links[k].child]
+        self.data = self.peer.createData()
+
+    def _add(self, model: Model, link, first: int) -> None:
+        pin = self.pin
+        joint, place = self.at[link.parent]
+        place = place * pin.SE3(link.parent_rotation, link.parent_position)
+        for n, (part, rotational) in enumerate(_parts(link)):
+            kind = pin.JointModelRevoluteUnaligned if rotational else pin.JointModelPrismaticUnaligned
+            self.order[first + n] = self.peer.nv
+            joint = self.peer.addJoint(joint, kind(part.axis), place, f"axis {self.peer.nv}")
+            place = pin.SE3.Identity()
+        place = place * pin.SE3(link.child_rotation, link.child_position).inverse()
+        body = model.bodies[link.child]
+        inertia = pin.Inertia(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
+        self.peer.appendBodyToJoint(joint, inertia, place)
+        self.at[link.child] = joint, place
+
+    def ordered(self, by_axis: np.ndarray) -> np.ndarray:
+        """Return values by axis in the order of the engine."""
+        result = np.zeros_like(by_axis)
+        result[self.order] = by_axis
+        return result
 
     def mass(self, axes: Axes) -> np.ndarray:
-        full = self.pin.crba(self.peer, self.data, axes.value)
+        full, own = self.pin.crba(self.peer, self.data, self.ordered(axes.value)), self.ordered(axes.map)
         full = np.triu(full) + np.triu(full, 1).T
-        return axes.map.T @ full @ axes.map
+        return own.T @ full @ own
 
     def force(self, axes: Axes, acceleration: np.ndarray) -> np.ndarray:
         """Return inverse dynamics for accelerations of the variables."""
-        change = axes.map @ acceleration + axes.bias
-        return axes.map.T @ self.pin.rnea(self.peer, self.data, axes.value, axes.rate, change)
+        motion = (self.ordered(v) for v in (axes.value, axes.rate, axes.map @ acceleration + axes.bias))
+        return self.ordered(axes.map).T @ self.pin.rnea(self.peer, self.data, *motion)
 
     def jacobian(self, axes: Axes, body: int, point: np.ndarray) -> np.ndarray:
         joint, place = self.at[body]
-        self.pin.computeJointJacobians(self.peer, self.data, axes.value)
+        self.pin.computeJointJacobians(self.peer, self.data, self.ordered(axes.value))
         if joint == 0:
             return np.zeros((6, axes.map.shape[1]))
         frame = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         jacobian = np.array(self.pin.getJointJacobian(self.peer, self.data, joint, frame))
         arm = self.data.oMi[joint].rotation @ place.act(np.array(point))
         jacobian[:3] += np.cross(jacobian[3:].T, arm).T
-        return jacobian @ axes.map
+        return jacobian @ self.ordered(axes.map)
 
 
 class MuJoCo:
