@@ -35,7 +35,9 @@ def accelerations(model, q, speeds, drives):
 def random_drive(name: str, rng: np.random.Generator) -> Drive:
     """Return a drive with spring, damper, offset and a limit that is out of reach."""
     target, velocity, offset = (float(x) for x in rng.uniform(-1.0, 1.0, 3))
-    return Drive(name, target, velocity, float(rng.uniform(0.0, 20.0)), float(rng.uniform(0.0, 3.0)), 1e4, 0.0, 10.0 * offset)
+    return Drive(
+        name, target, velocity, float(rng.uniform(0.0, 20.0)), float(rng.uniform(0.0, 3.0)), 1e4, 0.0, 10.0 * offset
+    )
 
 
 @pytest.mark.crosscheck
@@ -53,7 +55,9 @@ def test_accelerations_agree_with_other_engines(kind):
         force = np.zeros(len(names))
         for drive in drives:
             i = names.index(drive.coordinate)
-            force[i] = drive.stiffness * (drive.target - q[i]) + drive.damping * (drive.velocity - speeds[i]) + drive.offset
+            force[i] = (
+                drive.stiffness * (drive.target - q[i]) + drive.damping * (drive.velocity - speeds[i]) + drive.offset
+            )
         found, torque = accelerations(model, q, speeds, drives)
         np.testing.assert_allclose(torque, force, atol=SAME * np.abs(force).max())
         axes = axes_of(model, q, speeds, free)

@@ -78,7 +78,9 @@ def test_inverse_dynamics_gives_back_the_forces(make):
     result = forward_dynamics(model, q, speeds, forces=forces)
     names = ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
     change = result["coordinate_acceleration"].values
-    full = coupled_motion(model, q[None], speeds[None], np.where(np.isin(np.arange(len(q)), one.free), change, 0.0)[None])
+    full = coupled_motion(
+        model, q[None], speeds[None], np.where(np.isin(np.arange(len(q)), one.free), change, 0.0)[None]
+    )
     for name, value in zip(names[1:], full[1:], strict=True):
         np.testing.assert_allclose(result[name].values, value[0], rtol=1e-12, atol=1e-12 * np.abs(value).max())
     required = generalized_forces(model, *full)
@@ -136,7 +138,9 @@ def test_pendulum_has_its_closed_form():
 def test_springs_act_in_forward_dynamics():
     """A mass on a vertical spring: a = -g - k (x - x0) / m."""
     block = Body("block", 2.0)
-    rail = Joint("rail", "slider", GROUND, "block", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate("z", rotational=False),))
+    rail = Joint(
+        "rail", "slider", GROUND, "block", axes=((0.0, 0.0, 1.0),), coordinates=(Coordinate("z", rotational=False),)
+    )
     model = Model("mass", (block,), (rail,))
     spring = Spring("spring", "block", GROUND, to_point=(0.0, 0.0, 3.0), rest_length=1.0, stiffness=50.0, damping=4.0)
     result = forward_dynamics(model, {"z": 0.5}, {"z": -0.25}, elements=[spring])

@@ -334,7 +334,10 @@ def _labeled(
         "body_angular_acceleration": (of_body, motion[:, 9:], "rad/s^2", "world"),
     }
     return xarray.Dataset(
-        {name: (dims, data, {"units": units, "frame": frame}) for name, (dims, data, units, frame) in variables.items()},
+        {
+            name: (dims, data, {"units": units, "frame": frame})
+            for name, (dims, data, units, frame) in variables.items()
+        },
         coords={
             "coordinate": [c.name for c in model.coordinates],
             "coordinate_unit": ("coordinate", kinds),

@@ -1,7 +1,7 @@
 """Dynamics of a model as arrays: the fast form under the labeled functions of `generalized_dynamics`.
 
-States are rows of arrays. Coordinates are all of the model's; *variables* are the free ones, neither locked nor coupled,
-and mass matrices, Jacobians and forces are theirs: a coupled coordinate q_c = f(q) adds f'(q) times its force.
+States are rows of arrays. Coordinates are all of the model's; *variables* are the free ones, neither locked nor
+coupled. Mass matrices, Jacobians and forces are those of variables: a coupled coordinate q_c = f(q) adds f'(q) times its force.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def _check_tree(model: Model) -> None:
     loops = [joint.name for joint in model.joints if joint.closes_loop]
     if loops:
         raise ModelError(
-            f"Model {model.name!r}: Joint {loops[0]!r} closes a loop; generalized coordinates of a tree do not describe "
-            "it. Use `simulate`, or remove the joint."
+            f"Model {model.name!r}: Joint {loops[0]!r} closes a loop, which generalized coordinates of a tree do not "
+            "describe. Use `simulate`, or remove the joint."
         )
     jointed = {joint.child for joint in model.joints}
     for body in model.bodies:

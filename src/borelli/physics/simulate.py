@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,14 @@ from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.arrays.indices import FRICTION_SOLVES, GROUND_POINT, GROUND_WEIGHT, NEWTON_ITERATIONS, STATUS
+from borelli.physics.arrays.indices import (
+    FRICTION_SOLVES,
+    GROUND_MOMENT,
+    GROUND_POINT,
+    GROUND_WEIGHT,
+    NEWTON_ITERATIONS,
+    STATUS,
+)
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -190,10 +197,6 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
     origin = pose[..., :3] - np.einsum("fbij,bj->fbi", rotation, compiled.center_of_mass)
     values, speeds = diagnostics.coordinates_and_velocities(compiled, pose, twist)
     linear, angular = diagnostics.momentum(compiled, pose, twist)
-    force = record.ground[..., :3] / h
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weight = record.ground[..., GROUND_WEIGHT:]
-        pressure = np.where(weight > 0.0, record.ground[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
     drive = diagnostics.generalized_drive_forces(compiled, record.impulse, values - h * speeds)
     units = ["rad" if coordinate.rotational else "m" for coordinate in model.coordinates]
     angle, force_unit = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
@@ -205,8 +208,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
         "coordinate_value": (("time", "coordinate"), values, angle, "joint"),
         "coordinate_velocity": (("time", "coordinate"), speeds, _mixed(units, "rad/s", "m/s"), "joint"),
         "torque": (("time", "coordinate"), drive, force_unit, "joint; on the child"),
-        "ground_reaction_force": (("time", "body", "axis"), force, "N", "world; all contacts of the body"),
-        "center_of_pressure": (("time", "body", "axis"), pressure, "m", "world; NaN when unloaded"),
+        **_contact_variables(record.ground, len(model.bodies), h),
         "kinetic_energy": (("time",), diagnostics.kinetic_energy(compiled, pose, twist), "J", "world"),
         "potential_energy": (("time",), diagnostics.potential_energy(compiled, pose), "J", "world; 0 at the origin"),
         "center_of_mass": (("time", "axis"), diagnostics.center_of_mass(compiled, pose), "m", "world"),
@@ -235,6 +237,24 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
             "notes": "; ".join((*model.notes, *compiled.notes)),
         },
     )
+
+
+def _contact_variables(record: Floats, bodies: int, h: float) -> dict[str, Any]:
+    """Return the forces of contacts with the ground, and of those with other bodies, from `Record.ground`."""
+    dims, result = ("time", "body", "axis"), {}
+    for force, center, moment, part, other in (
+        ("ground_reaction_force", "center_of_pressure", "ground_reaction_moment", slice(0, bodies), "the ground"),
+        ("contact_force", "contact_center", "contact_moment", slice(bodies, None), "other bodies"),
+    ):
+        one = record[:, part]
+        weight = one[..., GROUND_WEIGHT : GROUND_WEIGHT + 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            point = np.where(weight > 0.0, one[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
+        result[force] = dims, one[..., :3] / h, "N", f"world; of {other} on the body"
+        result[center] = dims, point, "m", "world; NaN when unloaded"
+        moment_frame = f"world; of {other} on the body, about the origin"
+        result[moment] = dims, one[..., GROUND_MOMENT:] / h, "N m", moment_frame
+    return result
 
 
 def _mixed(units: Sequence[str], rotational: str, translational: str) -> str:

@@ -221,9 +221,7 @@ def tree_dynamics(
             slope_out[state, c, 0], slope_out[state, c, 1] = pose.rate[c, 0], pose.rate[c, 1]
         for b in range(len(tree.body_part)):
             _inertia_at_origin(bodies, pose, b, inertia)
-        _find_required_wrenches(
-            tree, pose, inertia, bodies.gravity, rate[state], rate_change[state], load[state], work
-        )
+        _find_required_wrenches(tree, pose, inertia, bodies.gravity, rate[state], rate_change[state], load[state], work)
         _write_motion(bodies, pose, work, motion_out[state])
         mass, required = mass_out[state], force_out[state]
         mass[:, :] = 0.0

@@ -149,9 +149,7 @@ def compile_stepped(
     free = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if free or r.body != root or _may_move(model, root, r))
     settings = SolverSettings(push_out_speed=PUSH_OUT_SPEED, tangent_softness=TANGENT_SOFTNESS)
-    compiled = compile_model(
-        model, step=step, settings=settings, drives=drives, residuals=residuals, balls_as_one=True
-    )
+    compiled = compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals, balls_as_one=True)
     return compiled, drives, residuals, root
 
 

@@ -75,7 +75,9 @@ def make_element_arrays(model: Model, elements: Sequence[ForceElement]) -> Eleme
     return ElementArrays(
         SpringArrays(
             np.array([(index[s.body], index[s.to]) for s in springs], np.int64).reshape(-1, 2),
-            np.array([(from_center(s.body, s.point), from_center(s.to, s.to_point)) for s in springs]).reshape(-1, 2, 3),
+            np.array(
+                [(from_center(s.body, s.point), from_center(s.to, s.to_point)) for s in springs]
+            ).reshape(-1, 2, 3),
             np.array([s.rest_length for s in springs], float),
             np.array([s.stiffness for s in springs], float),
             np.array([s.damping for s in springs], float),
@@ -168,12 +170,22 @@ def _add_spring(springs, k, position, rotation, twist, wrench_inout, spring_out)
 
 
 @inline
-def _world_axes(b, local, rotation, i, j):
-    """Return entry i, j of the rotation of a frame on body b."""
+def _world_axes(b, f, rotation):
+    """Return the rotation of a frame on body b, row by row."""
     if b < 0:
-        return local[i, j]
+        return f[0, 0], f[0, 1], f[0, 2], f[1, 0], f[1, 1], f[1, 2], f[2, 0], f[2, 1], f[2, 2]
     R = rotation[b]
-    return R[i, 0] * local[0, j] + R[i, 1] * local[1, j] + R[i, 2] * local[2, j]
+    return (
+        R[0, 0] * f[0, 0] + R[0, 1] * f[1, 0] + R[0, 2] * f[2, 0],
+        R[0, 0] * f[0, 1] + R[0, 1] * f[1, 1] + R[0, 2] * f[2, 1],
+        R[0, 0] * f[0, 2] + R[0, 1] * f[1, 2] + R[0, 2] * f[2, 2],
+        R[1, 0] * f[0, 0] + R[1, 1] * f[1, 0] + R[1, 2] * f[2, 0],
+        R[1, 0] * f[0, 1] + R[1, 1] * f[1, 1] + R[1, 2] * f[2, 1],
+        R[1, 0] * f[0, 2] + R[1, 1] * f[1, 2] + R[1, 2] * f[2, 2],
+        R[2, 0] * f[0, 0] + R[2, 1] * f[1, 0] + R[2, 2] * f[2, 0],
+        R[2, 0] * f[0, 1] + R[2, 1] * f[1, 1] + R[2, 2] * f[2, 1],
+        R[2, 0] * f[0, 2] + R[2, 1] * f[1, 2] + R[2, 2] * f[2, 2],
+    )
 
 
 @inline
@@ -214,16 +226,8 @@ def _add_bushing(bushings, k, position, rotation, twist, wrench_inout, bushing_o
     tx, ty, tz = cross(sx, sy, sz, dx, dy, dz)  # velocity of the first frame's point at the second's origin
     ux, uy, uz = ux - vx - tx, uy - vy - ty, uz - vz - tz
     wx, wy, wz = wx - sx, wy - sy, wz - sz
-    A = (
-        _world_axes(a, local, rotation, 0, 0), _world_axes(a, local, rotation, 0, 1), _world_axes(a, local, rotation, 0, 2),
-        _world_axes(a, local, rotation, 1, 0), _world_axes(a, local, rotation, 1, 1), _world_axes(a, local, rotation, 1, 2),
-        _world_axes(a, local, rotation, 2, 0), _world_axes(a, local, rotation, 2, 1), _world_axes(a, local, rotation, 2, 2),
-    )  # fmt: skip
-    B = (
-        _world_axes(b, other, rotation, 0, 0), _world_axes(b, other, rotation, 0, 1), _world_axes(b, other, rotation, 0, 2),
-        _world_axes(b, other, rotation, 1, 0), _world_axes(b, other, rotation, 1, 1), _world_axes(b, other, rotation, 1, 2),
-        _world_axes(b, other, rotation, 2, 0), _world_axes(b, other, rotation, 2, 1), _world_axes(b, other, rotation, 2, 2),
-    )  # fmt: skip
+    A = _world_axes(a, local, rotation)
+    B = _world_axes(b, other, rotation)
     rx, ry, rz = _rotation_vector(
         (
             A[0] * B[0] + A[3] * B[3] + A[6] * B[6], A[0] * B[1] + A[3] * B[4] + A[6] * B[7],

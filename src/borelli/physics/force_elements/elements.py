@@ -189,7 +189,7 @@ def _check_spring(where: str, spring: Spring) -> None:
         as_floats(f"{where}: {field}", getattr(spring, field), (3,))
     if spring.force_length:
         if spring.stiffness or spring.rest_length:
-            raise SettingsError(f"{where}: It has a force_length and a stiffness or rest_length. Pass only one of both.")
+            raise SettingsError(f"{where}: It has a force_length and a stiffness or rest_length. Pass only one.")
         table = as_floats(f"{where}: force_length", spring.force_length, (None, 2))
         if len(table) < 2 or not (np.diff(table[:, 0]) > 0.0).all():
             raise SettingsError(f"{where}: force_length has no two ascending lengths. Pass pairs (length, tension).")

@@ -1,8 +1,8 @@
 """Forces of elements in a simulation, by step, and over its record.
 
 The force of a step is that at its start; with the velocities of the step this is the semi-implicit Euler method. It is
-stable up to h = 2 / omega for a spring and h = 2 m / d for a damper; `check_stiffness` bounds both for free bodies, which
-are the lightest that a spring can meet.
+stable up to h = 2 / omega for a spring and h = 2 m / d for a damper; `check_stiffness` bounds both for free bodies, the
+lightest that a spring can meet.
 """
 
 from __future__ import annotations
@@ -132,7 +132,12 @@ class ElementInputs:
     """Elements and drive schedules that write to the inputs of a simulation before every step."""
 
     def __init__(
-        self, elements: Elements, inputs: Inputs, step: float, drives: Sequence[Drive], schedules: Sequence[DriveSchedule]
+        self,
+        elements: Elements,
+        inputs: Inputs,
+        step: float,
+        drives: Sequence[Drive] = (),
+        schedules: Sequence[DriveSchedule] = (),
     ) -> None:
         """Prepare; the last applied forces of the inputs are those of `placeholder_forces`."""
         check_stiffness(elements.model, elements.springs, elements.bushings, step)
@@ -160,10 +165,12 @@ class ElementInputs:
             if schedule.offset:
                 drives.rest[i] = h * float(np.interp(time, schedule.time, schedule.offset))
             if schedule.stiffness or schedule.damping:
-                stiffness = np.interp(time, schedule.time, schedule.stiffness) if schedule.stiffness else drive.stiffness
-                damping = np.interp(time, schedule.time, schedule.damping) if schedule.damping else drive.damping
-                spring = h * float(stiffness) + float(damping)
-                drives.alpha[i] = h * float(stiffness) / spring if spring > 0.0 else 0.0
+                stiffness, damping = (
+                    float(np.interp(time, schedule.time, values)) if values else constant
+                    for values, constant in ((schedule.stiffness, drive.stiffness), (schedule.damping, drive.damping))
+                )
+                spring = h * stiffness + damping
+                drives.alpha[i] = h * stiffness / spring if spring > 0.0 else 0.0
                 drives.beta[i] = 1.0 / (h * spring) if spring > 0.0 else np.inf
 
 
@@ -244,7 +251,7 @@ def _from_function(
     given = np.asarray(element.function(body), float).ravel()
     if given.shape not in ((3,), (6,)) or not np.isfinite(given).all():
         raise SettingsError(
-            f"force on {element.body!r}: The function returned {given} at {time:g} s. Return a finite force (3 numbers), "
-            "or force and torque (6)."
+            f"force on {element.body!r}: The function returned {given} at {time:g} s. Return a finite force (3 "
+            "numbers), or force and torque (6)."
         )
     return np.concatenate([given, np.zeros(6 - len(given))])
