@@ -26,6 +26,9 @@ from borelli.physics.arrays.indices import (
     NEWTON_ITERATIONS,
     STATUS,
 )
+from borelli.physics.force_elements.elements import DriveSchedule, ForceElement
+from borelli.physics.force_elements.evaluate import ElementInputs, Elements, placeholder_forces
+from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_sensors
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -91,6 +94,9 @@ def simulate(
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     drives: Sequence[Drive] = (),
     forces: Sequence[AppliedForce] = (),
+    elements: Sequence[ForceElement] = (),
+    schedules: Sequence[DriveSchedule] = (),
+    sensors: Sequence[Sensor] = (),
     excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
     record_every: int = 1,
@@ -109,6 +115,9 @@ def simulate(
             from `initial_velocities`.
         drives: Joint drives.
         forces: Applied forces.
+        elements: Springs, bushings, force tables and force functions, evaluated at the start of each step.
+        schedules: Targets, gains and offsets of drives over time.
+        sensors: Virtual sensors, whose readings are added to the dataset.
         excitations: Excitations of muscles, 0 to 1: a table (`Excitations`), one number for all muscles, or by name a
             number, a function of times [s] or an array of values at the ends of all steps; muscles without one are not
             excited and stay at their minimum activation. Muscles start at their default activations. Default: muscles
@@ -123,7 +132,7 @@ def simulate(
         excitations, `muscle_force`, `muscle_activation`, `fiber_length` and others per muscle.
 
     Raises:
-        ModelError: The model is invalid, has no muscles to excite, or a coordinate or body is unknown.
+        ModelError: The model is invalid, has no muscles or ligaments to excite, or a coordinate or body is unknown.
         SettingsError: Duration, step, an excitation or another setting is out of range, or a muscle is unknown.
         DivergedError: The rows of a step have no solution, or a muscle has no equilibrium.
 
@@ -141,7 +150,11 @@ def simulate(
     state = initial_state(
         compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
     )
-    inputs, frames = make_inputs(compiled, drives=drives, forces=forces), steps // record_every
+    check_sensors(model, sensors)
+    acting = Elements(model, elements)
+    inputs = make_inputs(compiled, drives=drives, forces=(*forces, *placeholder_forces(model, elements)))
+    written = ElementInputs(acting, inputs, step, drives, schedules) if elements or schedules else None
+    frames = steps // record_every
     muscles = _with_muscles(compiled, state, inputs, excitations, steps, frames) if excitations is not None else None
     simulation = muscles or Simulation(compiled, state, inputs)
     record = make_record(compiled, frames + 1)
@@ -153,11 +166,15 @@ def simulate(
         if before_step is not None:
             before_step(simulation)
             more = 1
+        if written is not None:
+            written.write(state)
+            more = 1
         simulation.advance(more, record, record_every=record_every, frame=1 + simulation.index // record_every)
         if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
     data = to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
-    return data if muscles is None else muscles.add_to(data)
+    data = data if muscles is None else muscles.add_to(data)
+    return add_sensors(acting.add_to(data, record.pose, record.twist), model, sensors)
 
 
 def _with_muscles(

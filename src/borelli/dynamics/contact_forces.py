@@ -1,1 +1,0 @@
-"""Forces of contacts in a state: those of the next step."""
