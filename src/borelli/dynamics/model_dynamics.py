@@ -1,7 +1,8 @@
 """Dynamics of a model as arrays: the fast form under the labeled functions of `generalized_dynamics`.
 
 States are rows of arrays. Coordinates are all of the model's; *variables* are the free ones, neither locked nor
-coupled. Mass matrices, Jacobians and forces are those of variables: a coupled coordinate q_c = f(q) adds f'(q) times its force.
+coupled. Mass matrices, Jacobians and forces are those of variables: a coupled coordinate q_c = f(q) adds f'(q) times
+its force.
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def two_tumbling_bodies() -> Model:
 
 ELEMENTS = {
     "spring": Spring("s", "block", "other", (0.1, 0.0, 0.05), (0.0, -0.1, 0.0), 0.4, 30.0),
-    "table": Spring("s", "block", "other", (0.1, 0.0, 0.05), force_length=((0.3, 0.0), (0.5, 8.0), (0.9, 40.0)), slack=True),
+    "table": Spring(
+        "s", "block", "other", (0.1, 0.0, 0.05), force_length=((0.3, 0.0), (0.5, 8.0), (0.9, 40.0)), slack=True
+    ),
     "bushing": Bushing(
         "b", "block", "other", Frame((0.2, 0.0, 0.0), (0.9, 0.1, -0.3, 0.3)), Frame((-0.2, 0.1, 0.0)),
         (20.0, 35.0, 50.0), rotational_stiffness=(0.5, 1.0, 2.0),

@@ -73,7 +73,7 @@ def test_imu_is_the_second_difference_of_positions():
     point = one["body_position"].values + rotation @ np.array(TILTED.position)
     acceleration = (point[2:] - 2.0 * point[1:-1] + point[:-2]) / step**2
     axes = rotation[1:-1] @ orientation_matrix(TILTED.orientation)
-    expected = np.einsum("tji,tj->ti", axes, acceleration + [0.0, 0.0, 9.81])
+    expected = np.einsum("tji,tj->ti", axes, acceleration - np.array([0.0, 0.0, -9.81]))
     found = result["imu_specific_force"].values[1:-1, 0]
     # the first step closes the joints; then the difference is of first order in the step
     assert np.abs(found - expected)[3:].max() < 1e-3 * np.abs(expected).max()
