@@ -89,8 +89,8 @@ class ModelDynamics:
             np.empty((states, n, n)), np.empty((states, n)), np.empty((states, bodies, 12)),
             np.empty((states, len(self.model.coordinates), 2)),
         )  # fmt: skip
-        arrays = (np.ascontiguousarray(array) for array in (u, du, load))
-        tree_dynamics(*self._shared, q, *arrays, *found)
+        given = tuple(np.ascontiguousarray(array) for array in (u, du, load))
+        tree_dynamics(*(*self._shared, q, *given, *found))
         return found
 
     def accelerations(
@@ -136,10 +136,10 @@ class ModelDynamics:
         if locked.any():
             name = self.model.coordinates[int(np.argmax(locked))].name
             raise SettingsError(f"forces: Coordinate {name!r} is locked, so a force on it has no effect. Remove it.")
-        result = np.zeros((len(given), len(self.free)))
         moving = np.flatnonzero(self.variable >= 0)
-        np.add.at(result, (slice(None), self.variable[moving]), given[:, moving] * slope[:, moving, 0])
-        return result
+        to_variables = np.zeros((len(moving), len(self.free)))
+        to_variables[np.arange(len(moving)), self.variable[moving]] = 1.0
+        return np.asarray((given[:, moving] * slope[:, moving, 0]) @ to_variables)
 
     def all_coordinates(self, slope: Floats, rates: Floats, rate_changes: Floats) -> tuple[Floats, Floats]:
         """Return velocities and accelerations (states, coordinates) of all coordinates from those of variables."""

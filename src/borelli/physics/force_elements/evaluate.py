@@ -90,8 +90,8 @@ class Elements:
         frames = len(position)
         wrench = np.zeros((frames, self._bodies, 6))
         springs, bushings = np.zeros((frames, len(self.springs), 3)), np.zeros((frames, len(self.bushings), 7))
-        arrays = (np.ascontiguousarray(array, float) for array in (position, rotation, twist))
-        add_element_wrenches(self._shared, *arrays, wrench, springs, bushings)
+        given = tuple(np.ascontiguousarray(array, float) for array in (position, rotation, twist))
+        add_element_wrenches(*(self._shared, *given, wrench, springs, bushings))
         return wrench, springs, bushings
 
     def add_to(self, data: xarray.Dataset, pose: Floats, twist: Floats) -> xarray.Dataset:
@@ -208,7 +208,8 @@ def check_stiffness(model: Model, springs: Sequence[Spring], bushings: Sequence[
         arm = np.array(point, float) - body.center_of_mass
         return 1.0 / body.mass + float(arm @ arm) * inverse, inverse
 
-    for element in (*springs, *bushings):
+    elements: tuple[Spring | Bushing, ...] = (*springs, *bushings)
+    for element in elements:
         if isinstance(element, Spring):
             linear = mobility(element.body, element.point)[0] + mobility(element.to, element.to_point)[0]
             table = np.array(element.force_length, float).reshape(-1, 2)
