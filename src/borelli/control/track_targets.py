@@ -29,7 +29,7 @@ from borelli.physics.muscle_step.arrays import make_muscle_tables
 from borelli.physics.muscle_step.excitation_table import ExcitationInput, make_excitation_table
 from borelli.physics.muscle_step.run_muscle_steps import MuscleImpulseSimulation
 from borelli.physics.run_soft_steps import Record, make_record
-from borelli.physics.simulate import count_steps, initial_state, to_dataset
+from borelli.physics.simulate import count_steps, initial_state, to_dataset, with_forces
 from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import State, make_inputs
 
@@ -157,7 +157,11 @@ def track_targets(
             model, arrays.gains(), arrays.value[1:], step=step, implicit=method == "stable",
             initial_coordinates=initial, max_forces=arrays.max_forces(), **options,
         )  # fmt: skip
-    return _with_controls(add_sensors(data, model, sensors), arrays.value[1 : steps + 2 : record_every], arrays.acting)
+    return _with_controls(
+        add_sensors(with_forces(data, model, forces), model, sensors),
+        arrays.value[1 : steps + 2 : record_every],
+        arrays.acting,
+    )
 
 
 def _track_with_impulses(

@@ -97,7 +97,8 @@ def generalized_drive_forces(compiled: CompiledModel, impulse: Floats, coordinat
     """
     joints = compiled.tables.joints
     row = joints.drive_row
-    force = np.where(row >= 0, impulse[:, row], 0.0) / compiled.step if len(row) else np.zeros_like(coordinates)
+    driven, force = row >= 0, np.zeros_like(coordinates)
+    force[:, driven] = impulse[:, row[driven]] / compiled.step
     for j in np.flatnonzero(joints.rotation_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]

@@ -174,7 +174,19 @@ def simulate(
             progress(simulation.index / steps)
     data = to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
     data = data if muscles is None else muscles.add_to(data)
-    return add_sensors(acting.add_to(data, record.pose, record.twist), model, sensors)
+    return add_sensors(acting.add_to(with_forces(data, model, forces), record.pose, record.twist), model, sensors)
+
+
+def with_forces(data: xarray.Dataset, model: Model, forces: Sequence[AppliedForce]) -> xarray.Dataset:
+    """Return the dataset with its applied forces as an attribute, for drawings; those without end are left out."""
+    centers = {body.name: body.center_of_mass for body in model.bodies}
+    listed = [
+        {"body": one.body, "force": list(one.force), "point": list(one.point or centers[one.body]),
+         "start": one.start, "end": one.end}
+        for one in forces
+        if one.end < np.inf
+    ]  # fmt: skip
+    return data.assign_attrs(applied_forces=json.dumps(listed)) if listed else data
 
 
 def _with_muscles(
