@@ -114,7 +114,7 @@ def dataset_model(data: Dataset) -> Model:
 def _simulation_poses(data: Dataset) -> PosedModel:
     model = dataset_model(data)
     posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
-    posed = posed._replace(arrows=force_arrows(data, _lab_rotation(model)[0]))
+    posed = posed._replace(arrows=force_arrows(data, model, _lab_rotation(model)[0]))
     if "root_support_percent" in data.attrs:
         posed = posed._replace(caption=f"The root carries {data.attrs['root_support_percent']:.0f} % of the weight")
     if not model.muscles or "coordinate_value" not in data:
