@@ -71,8 +71,8 @@ def track_targets(
 ) -> xarray.Dataset:
     """Simulate a model for `duration` seconds while controls track targets.
 
-    A ball joint that is controlled about all three axes is rotated as one: its force is the torque on the child along
-    the child's joint axes.
+    A ball joint that is controlled about all three axes is rotated as one: its force limits act along the child's joint
+    axes. The reported torque is the generalized force on its angles.
 
     Args:
         model: Bodies, joints and ground.
@@ -89,8 +89,8 @@ def track_targets(
         actuation: Muscles that act in place of the torques of controls. Default: torques.
         contact_compliance: Contacts are known to the controller, which supports the weight on them, and controls yield
             by this much [rad/s per N m s, or m/s per N s], one number or by coordinate: where contacts close loops, it
-            selects the least of all torques with the same motion. Default: contacts are unknown, and controls yield
-            to them.
+            selects the least of all torques with the same motion. 0.01 suits a standing human; at 0.001 a body that is
+            pushed rocks on its feet. Default: contacts are unknown, and controls yield to them.
         forces: Forces applied to bodies.
         elements: Springs, bushings, force tables and force functions, with method "impulse", evaluated at the start of
             each step.
