@@ -9,8 +9,8 @@
     bo.write_report(energy, "walk.html")
 
 This package has the functions of every stage, their results and the errors. More is in the subpackages `model`,
-`muscles`, `recording`, `physics`, `control`, `optimal`, `analysis`, `pipeline`, `scenes`, `synthetic` and `view`. Names
-are imported on first use, so that `import borelli` is quick; `__init__.pyi` lists them.
+`muscles`, `recording`, `physics`, `dynamics`, `control`, `optimal`, `analysis`, `pipeline`, `scenes`, `synthetic` and
+`view`. Names are imported on first use, so that `import borelli` is quick; `__init__.pyi` lists them.
 """
 
 from borelli.lazy_names import lazy_names

@@ -1,5 +1,6 @@
 from borelli import analysis as analysis
 from borelli import control as control
+from borelli import dynamics as dynamics
 from borelli import model as model
 from borelli import muscles as muscles
 from borelli import optimal as optimal
@@ -28,6 +29,7 @@ from borelli.control.animate import animate as animate
 from borelli.control.perturbations import Push as Push
 from borelli.control.response import PD as PD
 from borelli.control.track_targets import track_targets as track_targets
+from borelli.dynamics.generalized_dynamics import forward_dynamics as forward_dynamics
 from borelli.errors import BorelliError as BorelliError
 from borelli.errors import DivergedError as DivergedError
 from borelli.errors import FileFormatError as FileFormatError

@@ -159,14 +159,18 @@ def joint_errors(scene: Jointed) -> Floats:
 
 
 def compile_scene(
-    model: Model, driven: Collection[str] = (), fills: list[Callable[[Jointed], None]] | None = None, seed: int = 0
+    model: Model,
+    driven: Collection[str] = (),
+    fills: list[Callable[[Jointed], None]] | None = None,
+    seed: int = 0,
+    as_one: bool = False,
 ) -> Jointed:
     """Return a model with random body poses."""
     rng = np.random.default_rng(seed)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     com = np.array([body.center_of_mass for body in model.bodies])
     kinematic = np.array([body.kinematic for body in model.bodies])
-    joints, entries, names, units = compile_joints(model, index, com, kinematic, STEP, driven)
+    joints, entries, names, units = compile_joints(model, index, com, kinematic, STEP, driven, driven if as_one else ())
     rows = make_rows(np.array(entries, np.int64))
     init_joint_rows(joints, rows)
     count = len(index)

@@ -15,6 +15,7 @@ PACKAGES = (
     "analysis",
     "pipeline",
     "physics",
+    "dynamics",
     "control",
     "optimal",
     "scenes",

@@ -35,7 +35,7 @@ def measure_job(job: Job, motion: Motion) -> Measurement:
     motor = Drive("", damping=1.0 / (jobs.JOINT_SOFTNESS.cfm or 1.0), max_force=jobs.MOTOR_TORQUE)
     drives = [replace(motor, coordinate=c.name) for c in model.coordinates] if job.motors else []
     springs = jobs.MARKER_SOFTNESS if job.markers else None
-    compiled = compile_model(model, step=motion.step, drives=drives, marker_springs=springs)
+    compiled = compile_model(model, step=motion.step, drives=drives, marker_springs=springs, balls_as_one=True)
     inputs = make_inputs(compiled, drives=drives, marker=motion.markers[: steps + 1] if job.markers else None)
     reset = (motion.poses[:steps], velocity[:steps]) if job.reset else (None, None)
     samples, record = _time_run(compiled, inputs, steps, (motion.poses[0], velocity[0]), reset)

@@ -35,7 +35,7 @@ def experiment(
 ) -> None:
     """Reproduce a published experiment.
 
-    Results are printed next to the published values.
+    Values are printed next to what the paper publishes, what this project derives, and what is required.
     """
     from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
@@ -53,20 +53,28 @@ def experiment(
     with err.status("starting") as status:
         outcome = run_experiment(name, folder, recording=recording, quick=quick, overwrite=force, log=status.update)
     if json:
+        from borelli.experiments.outcome import PASSED_MEANING
+
         claims, files = [asdict(claim) for claim in outcome.claims], [str(file) for file in outcome.files]
-        print_json({"name": name, "claims": claims, "passed": outcome.passed, "files": files})
+        meaning = PASSED_MEANING
+        print_json({"name": name, "meaning": meaning, "claims": claims, "passed": outcome.passed, "files": files})
     else:
         _show(outcome)
     _check(name, outcome)
 
 
 def _show(outcome: Outcome) -> None:
+    from borelli.experiments.outcome import PASSED_MEANING
+
     print_line(outcome.about)
-    table = Table("", "borelli", "published or required", "passed")
+    derived = any(claim.derived for claim in outcome.claims)
+    table = Table("", "value", "published", *(["derived"] if derived else []), "required", "passed")
     for claim in outcome.claims:
-        passed = "yes" if claim.passed else "no"
-        table.add_row(escape(claim.text), f"{claim.value:.4g}", escape(claim.published), passed)
+        own = [escape(claim.derived)] if derived else []
+        cells = [escape(claim.text), f"{claim.value:.4g}", escape(claim.published), *own, escape(claim.required)]
+        table.add_row(*cells, "yes" if claim.passed else "no")
     out.print(table)
+    print_line(PASSED_MEANING)
     for file in outcome.files:
         print_line(str(file))
 
@@ -74,7 +82,7 @@ def _show(outcome: Outcome) -> None:
 def _check(name: str, outcome: Outcome) -> None:
     """Raise BorelliError if a claim failed."""
     failed = [
-        f"{claim.text}: {claim.value:.4g} (required: {claim.published})" for claim in outcome.claims if not claim.passed
+        f"{claim.text}: {claim.value:.4g} (required: {claim.required})" for claim in outcome.claims if not claim.passed
     ]
     if failed:
         raise BorelliError(

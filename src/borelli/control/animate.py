@@ -21,7 +21,8 @@ from borelli.analysis.kinematics.differentiation import Derivatives, differentia
 from borelli.analysis.motion import Motion
 from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.controls import Control
-from borelli.control.perturbations import Perturbation
+from borelli.control.ground_shift import ground_shift
+from borelli.control.perturbations import Obstacle, Perturbation
 from borelli.control.response import PD
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
@@ -126,6 +127,8 @@ def animate(
         raise SettingsError(f"step: The motion is shorter than one step of {step:g} s. Choose a shorter step.")
     table = curves.at(curves.time[0] + step * np.arange(steps + 1))[0]
     model, notes = _prepare_model(motion.model, table, tracking)
+    shift, grounding = ground_shift(model, table) if tracking.ground_contact else (np.zeros(table.shape[1]), ())
+    table = table + shift
 
     def heading(time: float) -> Array:
         return heading_of_pose(model, table[min(max(round(time / step), 0), steps)])
@@ -137,16 +140,28 @@ def animate(
     strength: dict[str, float] = {}
     if disturbed.weakened:
         # the strength of a joint is the largest force of an undisturbed run
-        calm = _track(PerturbedModel(model), curves, tracking, steps, step, 1, None, strength)
+        calm = _track(PerturbedModel(model), curves, tracking, steps, step, 1, None, strength, shift)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
-    data = _track(disturbed, curves, tracking, steps, step, record_every, progress, strength)
+    data = _track(disturbed, curves, tracking, steps, step, record_every, progress, strength, shift)
     data = add_tracking_error(mask_absent_bodies(data, disturbed.paths), model, table[::record_every], perturbations)
     data.attrs |= {
         "tracking": json.dumps(asdict(tracking)),
         "perturbations": json.dumps([str(p) for p in perturbations]),
     }
     late = _late_notes(perturbations, steps * step)
-    return Animation(data, tracking_metrics(data), (*curves.notes, *notes, *late))
+    metrics = tracking_metrics(data) | ({"shift onto the ground [m]": float(np.abs(shift).max())} if grounding else {})
+    untouched = _untouched_notes(data, perturbations)
+    return Animation(data, metrics, (*curves.notes, *notes, *grounding, *late, *untouched))
+
+
+def _untouched_notes(data: Dataset, perturbations: Sequence[Perturbation]) -> list[Note]:
+    """Return notes on obstacles that nothing touched in the recorded steps."""
+    notes = []
+    for one in (p for p in perturbations if isinstance(p, Obstacle)):
+        if one.name in data["body"].values and not np.any(data["contact_force"].sel(body=one.name).values):
+            text = f"Obstacle {one.name!r} touched nothing and had no effect."
+            notes.append(Note(text, "problem", "move it, or change its times", code="perturbation_contact"))
+    return notes
 
 
 def _late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[Note]:
@@ -207,14 +222,18 @@ def _track(
     record_every: int,
     progress: Callable[[float], None] | None,
     strength: Mapping[str, float],
+    shift: Array,
 ) -> Dataset:
-    """Run the simulation; `strength` [N m or N] is that of coordinates before they are weakened."""
+    """Run the simulation; `strength` [N m or N] is that of coordinates before they are weakened.
+
+    `shift` (coordinates,) is added to the motion.
+    """
     model = disturbed.model
     coupled = {coupling.coordinate for coupling in model.couplings}
     names = [c.name for c in curves.model.coordinates if not c.locked and c.name not in coupled]
     columns = [i for i, c in enumerate(curves.model.coordinates) if c.name in names]
     begin = float(curves.time[0])
-    targets = Targets(model, tuple(names), lambda t: curves.at(begin + t)[0][:, columns], 0.0, steps * step)
+    targets = Targets(model, tuple(names), lambda t: (curves.at(begin + t)[0] + shift)[:, columns], 0.0, steps * step)
     weight = sum(b.mass for b in curves.model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
     root = free_root_coordinates(curves.model)
     rotational = {c.name: c.rotational for c in model.coordinates}

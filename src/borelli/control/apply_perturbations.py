@@ -25,6 +25,7 @@ from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import poses, with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import orientation_matrix, vector
+from borelli.physics.arrays.shapes import GROUND_BODY
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.prescribed_motion import PrescribedMotion, prescribe_motion
 from borelli.physics.run_soft_steps import Simulation
@@ -32,7 +33,6 @@ from borelli.physics.state import drive_arrays
 
 LOAD_DENSITY = 4000.0
 """Density of a load [kg/m^3], which sets its drawn size: between stone and iron."""
-PLATE = "moving ground"
 PLATE_HALF = (2.0, 2.0, 0.05)
 """Half sides of the plate [m]."""
 
@@ -192,14 +192,14 @@ def _add_moving_ground(
     if not model.ground:
         raise SettingsError("move-ground: The model has no ground. Add a ground, or remove this perturbation.")
     shapes = tuple(_slab(shape, center) if shape.kind == "plane" else shape for shape in model.ground)
-    plate = replace(body_from_shapes(PLATE, shapes), kinematic=True)
+    plate = replace(body_from_shapes(GROUND_BODY, shapes), kinematic=True)
     displacements = [(move, np.array(move.displacement) @ heading(move.start)) for move in moves]
 
     def frame(time: float) -> Frame:
         return Frame(vector(sum((move.fraction(time) * by for move, by in displacements), np.zeros(3))))
 
     moved = _add_body(replace(model, ground=()), plate)
-    return replace(result, model=moved, paths=(*result.paths, PrescribedMotion(PLATE, frame)))
+    return replace(result, model=moved, paths=(*result.paths, PrescribedMotion(GROUND_BODY, frame)))
 
 
 def _slab(plane: Shape, center: Array) -> Shape:

@@ -84,7 +84,7 @@ def track_with_springs(
     """
     steps = len(target) - 1
     springs = [Drive(name, max_force=(max_forces or {}).get(name, inf)) for name in gains]
-    compiled = compile_model(model, step=step, settings=settings, drives=springs)
+    compiled = compile_model(model, step=step, settings=settings, drives=springs, balls_as_one=True)
     state = initial_state(
         compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
     )

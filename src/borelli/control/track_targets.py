@@ -18,6 +18,9 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.kernels.array_checks import as_number, check_integer
 from borelli.model.model import Model
 from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.force_elements.elements import ForceElement
+from borelli.physics.force_elements.evaluate import ElementInputs, Elements, placeholder_forces
+from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_sensors
 from borelli.physics.impulse_step.arrays import Controls, compile_impulse
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
@@ -26,7 +29,7 @@ from borelli.physics.muscle_step.arrays import make_muscle_tables
 from borelli.physics.muscle_step.excitation_table import ExcitationInput, make_excitation_table
 from borelli.physics.muscle_step.run_muscle_steps import MuscleImpulseSimulation
 from borelli.physics.run_soft_steps import Record, make_record
-from borelli.physics.simulate import count_steps, initial_state, to_dataset
+from borelli.physics.simulate import count_steps, initial_state, to_dataset, with_forces
 from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import State, make_inputs
 
@@ -58,6 +61,8 @@ def track_targets(
     actuation: MuscleActuation | None = None,
     contact_compliance: float | Mapping[str, float] | None = None,
     forces: Sequence[AppliedForce] = (),
+    elements: Sequence[ForceElement] = (),
+    sensors: Sequence[Sensor] = (),
     excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
@@ -66,8 +71,8 @@ def track_targets(
 ) -> xarray.Dataset:
     """Simulate a model for `duration` seconds while controls track targets.
 
-    A ball joint that is controlled about all three axes is rotated as one: its force is the torque on the child along
-    the child's joint axes.
+    A ball joint that is controlled about all three axes is rotated as one: its force limits act along the child's joint
+    axes. The reported torque is the generalized force on its angles.
 
     Args:
         model: Bodies, joints and ground.
@@ -84,9 +89,12 @@ def track_targets(
         actuation: Muscles that act in place of the torques of controls. Default: torques.
         contact_compliance: Contacts are known to the controller, which supports the weight on them, and controls yield
             by this much [rad/s per N m s, or m/s per N s], one number or by coordinate: where contacts close loops, it
-            selects the least of all torques with the same motion. Default: contacts are unknown, and controls yield
-            to them.
+            selects the least of all torques with the same motion. 0.01 suits a standing human; at 0.001 a body that is
+            pushed rocks on its feet. Default: contacts are unknown, and controls yield to them.
         forces: Forces applied to bodies.
+        elements: Springs, bushings, force tables and force functions, with method "impulse", evaluated at the start of
+            each step.
+        sensors: Virtual sensors, whose readings are added to the dataset.
         excitations: Excitations of muscles as of `simulate`, with method "impulse"; the controller knows their forces,
             as it knows gravity. Default: muscles and ligaments exert no force.
         settings: Solver settings.
@@ -118,6 +126,7 @@ def track_targets(
         raise SettingsError(f"track_targets: {unknown_name('method', method, METHODS)}")
     check_step(step)
     check_controls(model, controls)
+    check_sensors(model, sensors)
     steps = count_steps(duration, step)
     check_integer("record_every", record_every, 1)
     arrays = ControlArrays(model, controls, step, steps)
@@ -128,26 +137,31 @@ def track_targets(
     if method == "impulse":
         own: dict[str, Any] = {
             "outside": outside, "actuation": actuation, "contact_compliance": contact_compliance,
-            "excitations": excitations,
+            "excitations": excitations, "elements": elements,
         }  # fmt: skip
         simulation, record, muscles = _track_with_impulses(arrays, initial_coordinates, **own, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
         data = _with_gap_note(to_dataset(simulation.compiled, record, time))
+        data = Elements(model, elements).add_to(data, record.pose, record.twist)
         data = simulation.add_to(data) if isinstance(simulation, MuscleImpulseSimulation) else data
         data = data if muscles is None else muscles.add_to(data)
     else:
         for name, value in (
             ("outside", outside), ("actuation", actuation), ("contact_compliance", contact_compliance),
-            ("excitations", excitations),
+            ("excitations", excitations), ("elements", elements),
         ):  # fmt: skip
-            if value is not None and value != ():
+            if value is not None and value not in ((), []):
                 raise SettingsError(f"{name}: Method {method!r} does not support it. Use method='impulse'.")
         initial = arrays.initial_state()[0] if initial_coordinates is None else initial_coordinates
         data = track_with_springs(
             model, arrays.gains(), arrays.value[1:], step=step, implicit=method == "stable",
             initial_coordinates=initial, max_forces=arrays.max_forces(), **options,
         )  # fmt: skip
-    return _with_controls(data, arrays.value[1 : steps + 2 : record_every], arrays.acting)
+    return _with_controls(
+        add_sensors(with_forces(data, model, forces), model, sensors),
+        arrays.value[1 : steps + 2 : record_every],
+        arrays.acting,
+    )
 
 
 def _track_with_impulses(
@@ -158,6 +172,7 @@ def _track_with_impulses(
     actuation: MuscleActuation | None,
     contact_compliance: float | Mapping[str, float] | None,
     excitations: ExcitationInput | None,
+    elements: Sequence[ForceElement],
     initial_velocities: Mapping[str, float] | None,
     initial_twists: Mapping[str, Sequence[float]] | None,
     forces: Sequence[AppliedForce],
@@ -178,7 +193,8 @@ def _track_with_impulses(
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
     velocities = velocities | dict(initial_velocities or {})
     state = initial_state(compiled, coordinates=values, velocities=velocities, twists=initial_twists)
-    inputs = make_inputs(compiled, forces=forces)
+    inputs = make_inputs(compiled, forces=(*forces, *placeholder_forces(arrays.model, elements)))
+    written = ElementInputs(Elements(arrays.model, elements), inputs, step) if elements else None
     targets = arrays.target_trajectory(compiled, tables)
     if excitations is None:
         simulation = ImpulseSimulation(compiled, state, inputs, tables, targets)
@@ -196,10 +212,13 @@ def _track_with_impulses(
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
     respond = arrays.response_callback(compiled) if tables.callback_response.any() else None
-    chunk = 1 if steer is not None or muscles is not None else max(1, int(CHUNK_SECONDS / step))
+    every_step = steer is not None or muscles is not None or written is not None
+    chunk = 1 if every_step else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
             steer(state, step * simulation.index)
+        if written is not None:
+            written.write(state)
         count = min(chunk, steps - simulation.index)
         frame = 1 + simulation.index // record_every
         simulation.advance_impulses(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.perturbations import MoveGround, Perturbation, Push
-from borelli.model.kinematics import poses
+from borelli.model.kinematics import poses, tree_links
 from borelli.model.model import GROUND, Model
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ def active_interval(perturbation: Perturbation) -> tuple[float, float]:
 def add_tracking_error(data: Dataset, model: Model, table: Array, perturbations: Sequence[Perturbation]) -> Dataset:
     """Return the result of a run with its tracking error from the motion (time, coordinates) and the root residuals.
 
-    Adds `body_tracking_error` [m], `root_residual_force` [N] and `root_residual_moment` [N m], by time; and the
-    attributes `body_weight_n` [N], `disturbed` (intervals [s] of temporary perturbations), `perturbation_end_s` (end of
-    the last of them) and `recovered_at_s` (NaN if it did not recover).
+    Adds `body_tracking_error` [m], `root_residual_force` [N], `root_residual_moment` [N m] and `root_weight_fraction`
+    (upward force on the root over the weight), by time; and the attributes `body_weight_n` [N], `root_support_percent`,
+    `disturbed` (intervals [s] of temporary perturbations), `perturbation_end_s` (end of the last of them) and
+    `recovered_at_s` (NaN if it did not recover).
     """
     weight = sum(body.mass for body in model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
     root, used = free_root_coordinates(model), {}
@@ -69,6 +70,8 @@ def add_tracking_error(data: Dataset, model: Model, table: Array, perturbations:
         names = [c.name for c in model.coordinates if c.name in root and c.rotational == rotational]
         size = np.linalg.norm(data["torque"].sel(coordinate=names).values, axis=1)
         used[name] = ("time", size, {"units": units})
+    support = root_support(data, model) / weight
+    used["root_weight_fraction"] = ("time", support, {"units": "1"})
     error = body_tracking_error(data, model, table)
     intervals = [active_interval(p) for p in perturbations]
     # recovery from permanent perturbations counts from their start
@@ -76,10 +79,23 @@ def add_tracking_error(data: Dataset, model: Model, table: Array, perturbations:
     recovery = recovery_time(data["time"].values, error, over)
     return data.assign({"body_tracking_error": ("time", error, {"units": "m"}), **used}).assign_attrs(
         body_weight_n=weight,
+        root_support_percent=100.0 * float(support[1:].mean()),
         disturbed=json.dumps([interval for interval in intervals if interval[1] < inf]),
         perturbation_end_s=over,
         recovered_at_s=float("nan") if recovery is None else over + recovery,
     )
+
+
+def root_support(data: Dataset, model: Model) -> Array:
+    """Return the upward part (time,) [N] of the external force on the root."""
+    up = -np.array(model.gravity) / (np.linalg.norm(model.gravity) or 1.0)
+    total, torque = np.zeros(data.sizes["time"]), data["torque"].values
+    for link in tree_links(model):
+        if link.parent < 0:
+            for part in link.translations:
+                if part.column >= 0 and part.function is None:
+                    total += torque[:, part.column] * float(link.parent_rotation @ part.axis @ up)
+    return total
 
 
 def tracking_metrics(data: Dataset) -> dict[str, float | None]:
@@ -97,6 +113,7 @@ def tracking_metrics(data: Dataset) -> dict[str, float | None]:
         "tracking error at the end [m]": float(error[-1]),
         recovered: float(recovery) if np.isfinite(recovery) else None,
         "body weight [N]": float(weight),
+        "the root carries [% of the weight]": float(data.attrs["root_support_percent"]),
         "root residual force, largest [N]": float(force.max()),
         "root residual force, RMS [N]": float(np.sqrt((force**2).mean())),
         "root residual moment, largest [N m]": float(torque.max()),

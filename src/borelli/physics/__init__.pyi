@@ -1,3 +1,13 @@
+from borelli.physics.force_elements.elements import BodyState as BodyState
+from borelli.physics.force_elements.elements import Bushing as Bushing
+from borelli.physics.force_elements.elements import DriveSchedule as DriveSchedule
+from borelli.physics.force_elements.elements import ForceFunction as ForceFunction
+from borelli.physics.force_elements.elements import ForceTable as ForceTable
+from borelli.physics.force_elements.elements import Spring as Spring
+from borelli.physics.force_elements.sensors import ContactSensor as ContactSensor
+from borelli.physics.force_elements.sensors import ForcePlate as ForcePlate
+from borelli.physics.force_elements.sensors import Imu as Imu
+from borelli.physics.force_elements.sensors import add_sensors as add_sensors
 from borelli.physics.inputs import AppliedForce as AppliedForce
 from borelli.physics.inputs import Drive as Drive
 from borelli.physics.run_soft_steps import Simulation as Simulation

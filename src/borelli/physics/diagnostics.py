@@ -89,6 +89,26 @@ def coordinates_and_velocities(compiled: CompiledModel, pose: Floats, twist: Flo
     return joint_coordinates(with_own_scratch(compiled.tables.joints), len(compiled.model.bodies), pose, twist)
 
 
+def generalized_drive_forces(compiled: CompiledModel, impulse: Floats, coordinates: Floats) -> Floats:
+    """Return the generalized forces (frames, coordinates) [N m or N] of drives, from the impulses of a record's rows.
+
+    `coordinates` are those at the start of each step. Drives of a ball joint that is rotated as one act along the
+    child's axes; the generalized force of a Cardan angle is their moment along the axis of that angle.
+    """
+    joints = compiled.tables.joints
+    row = joints.drive_row
+    driven, force = row >= 0, np.zeros_like(coordinates)
+    force[:, driven] = impulse[:, row[driven]] / compiled.step
+    for j in np.flatnonzero(joints.rotation_driven):
+        i = int(joints.coordinate_first[j])
+        sign = joints.sign[i + 2]
+        b, c = coordinates[:, i + 1], sign * coordinates[:, i + 2]
+        x, y, z = force[:, i].copy(), force[:, i + 1].copy(), sign * force[:, i + 2]
+        force[:, i] = np.cos(b) * (np.cos(c) * x - np.sin(c) * y) + np.sin(b) * z
+        force[:, i + 1] = np.sin(c) * x + np.cos(c) * y
+    return force
+
+
 def joint_coordinates(joints: JointTables, bodies: int, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
     """Return coordinates and velocities; the scratch arrays of `joints` then belong to the last frame.
 

@@ -12,11 +12,18 @@ from borelli.files.memory import check_memory
 from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
+from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.compile_model import CompiledModel
-from borelli.physics.arrays.indices import GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT
+from borelli.physics.arrays.indices import (
+    GROUND_COLUMNS,
+    GROUND_IMPULSE,
+    GROUND_MOMENT,
+    GROUND_POINT,
+    GROUND_WEIGHT,
+)
 from borelli.physics.arrays.joints import with_own_scratch
 from borelli.physics.function_pointers import pointers
-from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
+from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW, TOUCHING_A, TOUCHING_B
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
@@ -46,7 +53,7 @@ class Record(NamedTuple):
     impulse: Floats
     """(frames, persistent rows) impulses of the step."""
     ground: Floats
-    """(frames, n, 7) sums over the contacts of each body: impulse, point times normal impulse, normal impulse."""
+    """(frames, 2 n, GROUND_COLUMNS) sums over the contacts of each body with the ground, then with other bodies."""
     solver_stats: NDArray[np.int64]
     """(frames, 4) Newton iterations, friction solves, contacts, status."""
 
@@ -69,7 +76,7 @@ def make_record(compiled: CompiledModel, frames: int) -> Record:
         pose=np.zeros((frames, bodies, 7)),
         twist=np.zeros((frames, bodies, 6)),
         impulse=np.zeros((frames, len(compiled.rows.entries))),
-        ground=np.zeros((frames, bodies, 7)),
+        ground=np.zeros((frames, 2 * bodies, GROUND_COLUMNS)),
         solver_stats=np.zeros((frames, 4), np.int64),
     )
 
@@ -99,17 +106,35 @@ def add_contact_impulses(value, rows, contact_body, point, first_row, each, cont
     for i in range(contacts):
         k = first_row + each * i
         normal = value[k, IMPULSE]
+        on_ground = contact_body[i, TOUCHING_A] < 0 or contact_body[i, TOUCHING_B] < 0
+        first = 0 if on_ground else len(ground_inout) // 2
+        solved = 0 if contact_body[i, BODY_A] >= 0 else 1
+        x, y, z, sign = 0.0, 0.0, 0.0, 1.0 if solved == 0 else -1.0
+        for row in range(k, k + 3):
+            e = rows.first[row] + solved
+            x += sign * rows.jacobian[e, 0] * value[row, IMPULSE]
+            y += sign * rows.jacobian[e, 1] * value[row, IMPULSE]
+            z += sign * rows.jacobian[e, 2] * value[row, IMPULSE]
+        mx, my, mz = cross(point[i, 0], point[i, 1], point[i, 2], x, y, z)
+        for row in range(k + 3, k + each):  # moments of rolling friction
+            e = rows.first[row] + solved
+            mx += sign * rows.jacobian[e, 3] * value[row, IMPULSE]
+            my += sign * rows.jacobian[e, 4] * value[row, IMPULSE]
+            mz += sign * rows.jacobian[e, 5] * value[row, IMPULSE]
         for side in range(2):
-            b = contact_body[i, BODY_A + side]
+            b = contact_body[i, TOUCHING_A + side]
             if b < 0:
                 continue
-            for row in range(k, k + 3):
-                e = rows.first[row] + side
-                for n in range(3):
-                    ground_inout[b, GROUND_IMPULSE + n] += rows.jacobian[e, n] * value[row, IMPULSE]
+            out, s = ground_inout[first + b], 1.0 if side == 0 else -1.0
+            out[GROUND_IMPULSE] += s * x
+            out[GROUND_IMPULSE + 1] += s * y
+            out[GROUND_IMPULSE + 2] += s * z
+            out[GROUND_MOMENT] += s * mx
+            out[GROUND_MOMENT + 1] += s * my
+            out[GROUND_MOMENT + 2] += s * mz
             for n in range(3):
-                ground_inout[b, GROUND_POINT + n] += normal * point[i, n]
-            ground_inout[b, GROUND_WEIGHT] += normal
+                out[GROUND_POINT + n] += normal * point[i, n]
+            out[GROUND_WEIGHT] += normal
 
 
 @inline

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,17 @@ from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.arrays.indices import FRICTION_SOLVES, GROUND_POINT, GROUND_WEIGHT, NEWTON_ITERATIONS, STATUS
+from borelli.physics.arrays.indices import (
+    FRICTION_SOLVES,
+    GROUND_MOMENT,
+    GROUND_POINT,
+    GROUND_WEIGHT,
+    NEWTON_ITERATIONS,
+    STATUS,
+)
+from borelli.physics.force_elements.elements import DriveSchedule, ForceElement
+from borelli.physics.force_elements.evaluate import ElementInputs, Elements, placeholder_forces
+from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_sensors
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -84,6 +94,9 @@ def simulate(
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     drives: Sequence[Drive] = (),
     forces: Sequence[AppliedForce] = (),
+    elements: Sequence[ForceElement] = (),
+    schedules: Sequence[DriveSchedule] = (),
+    sensors: Sequence[Sensor] = (),
     excitations: ExcitationInput | None = None,
     settings: SolverSettings | None = None,
     record_every: int = 1,
@@ -102,6 +115,9 @@ def simulate(
             from `initial_velocities`.
         drives: Joint drives.
         forces: Applied forces.
+        elements: Springs, bushings, force tables and force functions, evaluated at the start of each step.
+        schedules: Targets, gains and offsets of drives over time.
+        sensors: Virtual sensors, whose readings are added to the dataset.
         excitations: Excitations of muscles, 0 to 1: a table (`Excitations`), one number for all muscles, or by name a
             number, a function of times [s] or an array of values at the ends of all steps; muscles without one are not
             excited and stay at their minimum activation. Muscles start at their default activations. Default: muscles
@@ -116,7 +132,7 @@ def simulate(
         excitations, `muscle_force`, `muscle_activation`, `fiber_length` and others per muscle.
 
     Raises:
-        ModelError: The model is invalid, has no muscles to excite, or a coordinate or body is unknown.
+        ModelError: The model is invalid, has no muscles or ligaments to excite, or a coordinate or body is unknown.
         SettingsError: Duration, step, an excitation or another setting is out of range, or a muscle is unknown.
         DivergedError: The rows of a step have no solution, or a muscle has no equilibrium.
 
@@ -134,7 +150,11 @@ def simulate(
     state = initial_state(
         compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
     )
-    inputs, frames = make_inputs(compiled, drives=drives, forces=forces), steps // record_every
+    check_sensors(model, sensors)
+    acting = Elements(model, elements)
+    inputs = make_inputs(compiled, drives=drives, forces=(*forces, *placeholder_forces(model, elements)))
+    written = ElementInputs(acting, inputs, step, drives, schedules) if elements or schedules else None
+    frames = steps // record_every
     muscles = _with_muscles(compiled, state, inputs, excitations, steps, frames) if excitations is not None else None
     simulation = muscles or Simulation(compiled, state, inputs)
     record = make_record(compiled, frames + 1)
@@ -146,11 +166,27 @@ def simulate(
         if before_step is not None:
             before_step(simulation)
             more = 1
+        if written is not None:
+            written.write(state)
+            more = 1
         simulation.advance(more, record, record_every=record_every, frame=1 + simulation.index // record_every)
         if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
     data = to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
-    return data if muscles is None else muscles.add_to(data)
+    data = data if muscles is None else muscles.add_to(data)
+    return add_sensors(acting.add_to(with_forces(data, model, forces), record.pose, record.twist), model, sensors)
+
+
+def with_forces(data: xarray.Dataset, model: Model, forces: Sequence[AppliedForce]) -> xarray.Dataset:
+    """Return the dataset with its applied forces as an attribute, for drawings; those without end are left out."""
+    centers = {body.name: body.center_of_mass for body in model.bodies}
+    listed = [
+        {"body": one.body, "force": list(one.force), "point": list(one.point or centers[one.body]),
+         "start": one.start, "end": one.end}
+        for one in forces
+        if one.end < np.inf
+    ]  # fmt: skip
+    return data.assign_attrs(applied_forces=json.dumps(listed)) if listed else data
 
 
 def _with_muscles(
@@ -190,13 +226,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
     origin = pose[..., :3] - np.einsum("fbij,bj->fbi", rotation, compiled.center_of_mass)
     values, speeds = diagnostics.coordinates_and_velocities(compiled, pose, twist)
     linear, angular = diagnostics.momentum(compiled, pose, twist)
-    force = record.ground[..., :3] / h
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weight = record.ground[..., GROUND_WEIGHT:]
-        pressure = np.where(weight > 0.0, record.ground[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
-    driven = compiled.tables.joints.drive_row
-    drive = np.zeros_like(values)
-    drive[:, driven >= 0] = record.impulse[:, driven[driven >= 0]] / h
+    drive = diagnostics.generalized_drive_forces(compiled, record.impulse, values - h * speeds)
     units = ["rad" if coordinate.rotational else "m" for coordinate in model.coordinates]
     angle, force_unit = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
     variables = {
@@ -207,8 +237,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
         "coordinate_value": (("time", "coordinate"), values, angle, "joint"),
         "coordinate_velocity": (("time", "coordinate"), speeds, _mixed(units, "rad/s", "m/s"), "joint"),
         "torque": (("time", "coordinate"), drive, force_unit, "joint; on the child"),
-        "ground_reaction_force": (("time", "body", "axis"), force, "N", "world; all contacts of the body"),
-        "center_of_pressure": (("time", "body", "axis"), pressure, "m", "world; NaN when unloaded"),
+        **_contact_variables(record.ground, len(model.bodies), h),
         "kinetic_energy": (("time",), diagnostics.kinetic_energy(compiled, pose, twist), "J", "world"),
         "potential_energy": (("time",), diagnostics.potential_energy(compiled, pose), "J", "world; 0 at the origin"),
         "center_of_mass": (("time", "axis"), diagnostics.center_of_mass(compiled, pose), "m", "world"),
@@ -237,6 +266,24 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
             "notes": "; ".join((*model.notes, *compiled.notes)),
         },
     )
+
+
+def _contact_variables(record: Floats, bodies: int, h: float) -> dict[str, Any]:
+    """Return the forces of contacts with the ground, and of those with other bodies, from `Record.ground`."""
+    dims, result = ("time", "body", "axis"), {}
+    for force, center, moment, part, other in (
+        ("ground_reaction_force", "center_of_pressure", "ground_reaction_moment", slice(0, bodies), "the ground"),
+        ("contact_force", "contact_center", "contact_moment", slice(bodies, None), "other bodies"),
+    ):
+        one = record[:, part]
+        weight = one[..., GROUND_WEIGHT : GROUND_WEIGHT + 1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            point = np.where(weight > 0.0, one[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
+        result[force] = dims, one[..., :3] / h, "N", f"world; of {other} on the body"
+        result[center] = dims, point, "m", "world; NaN when unloaded"
+        moment_frame = f"world; of {other} on the body, about the origin"
+        result[moment] = dims, one[..., GROUND_MOMENT:] / h, "N m", moment_frame
+    return result
 
 
 def _mixed(units: Sequence[str], rotational: str, translational: str) -> str:

@@ -14,6 +14,16 @@ from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Per
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
+from borelli.physics.force_elements.elements import (
+    Bushing,
+    DriveSchedule,
+    ForceElement,
+    ForceTable,
+    Spring,
+    check_elements,
+)
+from borelli.physics.force_elements.evaluate import check_schedules, check_stiffness
+from borelli.physics.force_elements.sensors import ContactSensor, ForcePlate, Imu, Sensor, check_sensors
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 from borelli.physics.solver_settings import SolverSettings
@@ -49,6 +59,13 @@ class Scene:
     """Initial velocity of the center of mass [m/s], then angular velocity [rad/s], by body, world axes."""
     drives: tuple[Drive, ...] = ()
     forces: tuple[AppliedForce, ...] = ()
+    springs: tuple[Spring, ...] = ()
+    bushings: tuple[Bushing, ...] = ()
+    force_tables: tuple[ForceTable, ...] = ()
+    drive_schedules: tuple[DriveSchedule, ...] = ()
+    imus: tuple[Imu, ...] = ()
+    force_plates: tuple[ForcePlate, ...] = ()
+    contact_sensors: tuple[ContactSensor, ...] = ()
     pushes: tuple[Push, ...] = ()
     loads: tuple[CarriedLoad, ...] = ()
     weakened: tuple[WeakenedJoint, ...] = ()
@@ -71,6 +88,16 @@ class Scene:
             ("perturbations", len(self.perturbations)),
         ]  # fmt: skip
         return Summary(f"Scene {self.name}", rows)
+
+    @property
+    def elements(self) -> tuple[ForceElement, ...]:
+        """All force elements of the scene."""
+        return (*self.springs, *self.bushings, *self.force_tables)
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """All virtual sensors of the scene."""
+        return (*self.imus, *self.force_plates, *self.contact_sensors)
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:
@@ -126,6 +153,10 @@ def validate_scene(scene: Scene) -> Scene:
                 f"{where}: force on {force.body!r}: Start {force.start} s, end {force.end} s. The end must be later."
             )
     try:
+        check_elements(scene.model, scene.elements)
+        check_stiffness(scene.model, scene.springs, scene.bushings, scene.step)
+        check_schedules(scene.model, scene.drives, scene.drive_schedules)
+        check_sensors(scene.model, scene.sensors)
         check_scene_excitations(scene.model, scene.excitations)
         if scene.perturbations:
             _perturbed(scene).before_step(scene.drives)
@@ -168,6 +199,8 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         "initial_velocities": scene.speeds,
         "initial_twists": scene.twists,
         "forces": (*scene.forces, *disturbed.forces),
+        "elements": scene.elements,
+        "sensors": scene.sensors,
         "excitations": scene.excitations,
         "settings": scene.settings,
         "record_every": record_every,
@@ -181,7 +214,10 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
     else:
         from borelli.physics.simulate import simulate
 
-        data = simulate(model, drives=scene.drives, before_step=disturbed.before_step(scene.drives), **options)
+        data = simulate(
+            model, drives=scene.drives, schedules=scene.drive_schedules,
+            before_step=disturbed.before_step(scene.drives), **options,
+        )  # fmt: skip
     return mask_absent_bodies(data, paths)
 
 

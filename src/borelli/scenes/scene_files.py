@@ -34,8 +34,9 @@ HEADER = """\
 MAX_NAME_LENGTH = 100
 """Longest text [characters] that may be the name of a scene in the gallery."""
 PLAIN_KEYS = (
-    "name", "description", "step", "duration", "stepping", "drives", "forces", "pushes", "loads", "weakened",
-    "obstacles", "ground_moves", "settings",
+    "name", "description", "step", "duration", "stepping", "drives", "drive_schedules", "forces", "force_tables",
+    "springs", "bushings", "imus", "force_plates", "contact_sensors", "pushes", "loads", "weakened", "obstacles",
+    "ground_moves", "settings",
 )  # fmt: skip
 """Keys of a file that are fields of `Scene`, one by one."""
 EXCITATION_KEYS = ("excitations", "excitation_table")

@@ -15,6 +15,7 @@ from borelli.errors import SettingsError
 from borelli.files.atomic import atomic_path, check_output
 from borelli.files.paths import as_path
 from borelli.view.drawing import Drawing, linear, make_drawing, transform_vertices, with_floor
+from borelli.view.force_arrows import ARROW_COLOR, arrow_mesh
 from borelli.view.mesh import Array
 from borelli.view.muscle_lines import TUBE_SIDES, tubes
 from borelli.view.render import Actors, Camera, axes_at, camera_for, join_actors, project, render
@@ -67,9 +68,18 @@ def picture(
     frame = posed.nearest_frame(time)
     camera = camera or camera_for(visible_points(drawing, posed, [frame]), width / height)
     image = render(drawing, actors_at(drawing, posed, frame), camera, width, height)
+    add_captions(image, posed, frame)
     if path is not None:
         save_image(image, path, overwrite=overwrite)
     return image
+
+
+def add_captions(image: Image, posed: PosedModel, frame: int) -> None:
+    """Write the time of a frame of a motion, and the caption of the result, at the bottom of an image."""
+    if len(posed.time) > 1:
+        caption(image, f"{posed.time[frame]:.2f} s", 0.94 * image.width)
+    if posed.caption:
+        caption(image, posed.caption, 0.3 * image.width)
 
 
 def strobe(
@@ -127,6 +137,8 @@ def strobe(
     for cloud, frame in zip(points if spread else [np.concatenate(points)], frames, strict=False):
         center = (cloud.min(0) + cloud.max(0)) / 2
         caption(image, f"{posed.time[frame]:.2f} s", float(project(center[None], camera, width, height)[0, 0]))
+    if posed.caption:
+        caption(image, posed.caption, 0.3 * width, row=0.05)
     if path is not None:
         save_image(image, path, overwrite=overwrite)
     return image
@@ -152,12 +164,12 @@ def _spread(extents: Sequence[Array]) -> float:
     return max([0.0, *overlap]) + STROBE_GAP * max(float(np.ptp(a)) for a in extents) if overlap else 0.0
 
 
-def caption(image: Image, text: str, column: float) -> None:
-    """Write a short text near the bottom of an image, centered on a column."""
+def caption(image: Image, text: str, column: float, row: float = 0.955) -> None:
+    """Write a short text in an image, centered on a column [pixels] and a row [fraction of the height]."""
     from PIL import ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=max(11, image.height // 38))
-    ImageDraw.Draw(image).text((column, image.height * 0.955), text, fill=(70, 74, 80), font=font, anchor="mm")
+    ImageDraw.Draw(image).text((column, image.height * row), text, fill=(70, 74, 80), font=font, anchor="mm")
 
 
 def side_view(result: Any) -> tuple[float, float]:
@@ -176,7 +188,12 @@ def drawing_with_floor(posed: PosedModel) -> Drawing:
 def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
     """Return the triangles of the bodies and muscles in one frame."""
     vertices, normals = transform_vertices(drawing, posed.position[frame], posed.orientation[frame])
-    return Actors(vertices, normals, drawing.triangles, drawing.colors, _muscles_at(posed, frame))
+    actors = Actors(vertices, normals, drawing.triangles, drawing.colors, _muscles_at(posed, frame))
+    arrows = arrow_mesh(posed.arrows, posed.time[frame], posed.position[frame], posed.orientation[frame])
+    if arrows is None:
+        return actors
+    color = np.repeat(linear(np.array(ARROW_COLOR))[None], len(arrows.vertices), axis=0)
+    return join_actors([actors, Actors(*arrows, color)])
 
 
 def _muscles_at(posed: PosedModel, frame: int) -> Actors | None:

@@ -172,7 +172,9 @@ def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
     """Draw the size of the external force and moment on the root, and of the ground reaction force."""
     time = data["time"].values[1:]
     force, moment = data["root_residual_force"].values[1:], data["root_residual_moment"].values[1:]
-    axes.plot(time, force, color=LINES[0], label="force [N]")
+    percent = data.attrs.get("root_support_percent")
+    carried = "" if percent is None else f"; the root carries {percent:.0f} % of the weight"
+    axes.plot(time, force, color=LINES[0], label=f"force [N]{carried}")
     axes.plot(time, moment, color=LINES[1], label="moment [N m]")
     ground = np.linalg.norm(data["ground_reaction_force"].values.sum(axis=1), axis=1)[1:]
     if ground.any():

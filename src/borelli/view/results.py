@@ -16,6 +16,7 @@ from borelli.model.kinematics import marker_positions, poses
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.model.transforms import compose, orientation_from_matrix
 from borelli.numerics.quaternions import quaternion_from_matrix, quaternion_product, rotate
+from borelli.view.force_arrows import ForceArrow, force_arrows
 from borelli.view.muscle_lines import MuscleLines, muscle_lines
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class PosedModel(NamedTuple):
     """True if cameras need not show the ground."""
     muscles: MuscleLines | None = None
     """Muscles, if the model has any."""
+    arrows: tuple[ForceArrow, ...] = ()
+    """Forces that act on bodies for a time."""
+    caption: str = ""
+    """Text at the bottom of images and videos."""
 
     def nearest_frame(self, time: float) -> int:
         """Return the index of the frame nearest to a time [s]."""
@@ -109,6 +114,9 @@ def dataset_model(data: Dataset) -> Model:
 def _simulation_poses(data: Dataset) -> PosedModel:
     model = dataset_model(data)
     posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+    posed = posed._replace(arrows=force_arrows(data, model, _lab_rotation(model)[0]))
+    if "root_support_percent" in data.attrs:
+        posed = posed._replace(caption=f"The root carries {data.attrs['root_support_percent']:.0f} % of the weight")
     if not model.muscles or "coordinate_value" not in data:
         return posed
     activation = data["muscle_activation"].values if "muscle_activation" in data else None

@@ -14,7 +14,7 @@ from borelli.errors import SettingsError
 from borelli.files.atomic import check_output
 from borelli.files.memory import check_memory
 from borelli.files.results_folder import check_results, results_folders
-from borelli.view.picture import actors_at, caption, drawing_with_floor, picture, sampled_points, save_image
+from borelli.view.picture import actors_at, add_captions, drawing_with_floor, picture, sampled_points, save_image
 from borelli.view.render import camera_for, render
 from borelli.view.results import posed_model
 
@@ -48,8 +48,9 @@ def frames(
     camera = camera_for(sampled_points(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
 
     def frame(time: float) -> Image:
-        image = render(drawing, actors_at(drawing, posed, posed.nearest_frame(time)), camera, width, height)
-        caption(image, f"{time:.2f} s", width * 0.94)
+        index = posed.nearest_frame(time)
+        image = render(drawing, actors_at(drawing, posed, index), camera, width, height)
+        add_captions(image, posed, index)
         return image
 
     # kernels release the GIL, so threads suffice

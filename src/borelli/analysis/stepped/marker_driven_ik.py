@@ -133,7 +133,9 @@ def prepare_model(
             drives.append(
                 Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, max_force=rest_torque)
             )
-    compiled = compile_model(model, step=step, drives=drives, marker_springs=softness, settings=SolverSettings())
+    compiled = compile_model(
+        model, step=step, drives=drives, marker_springs=softness, settings=SolverSettings(), balls_as_one=True
+    )
     return MarkerDrivenModel(compiled, tuple(drives), np.full(len(model.markers), beta * MARKER_STIFFNESS))
 
 

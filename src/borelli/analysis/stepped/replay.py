@@ -105,7 +105,8 @@ def _without_residuals(stepper: Stepper, record: StepRecord, drives: tuple[Drive
         force[:, bodies.index(int(body)), axis] += record.impulse[:, row] / h
     names = tuple(stepper.compiled.model.bodies[b].name for b in bodies)
     old = stepper.applied_force if stepper.applied_force is not None else np.zeros((stepper.frames, 0, 9))
-    compiled = compile_model(stepper.compiled.model, step=h, settings=stepper.compiled.settings, drives=drives)
+    model, settings = stepper.compiled.model, stepper.compiled.settings
+    compiled = compile_model(model, step=h, settings=settings, drives=drives, balls_as_one=True)
     return replace(
         stepper, compiled=compiled, drives=drives, residuals=(), applied_force=np.concatenate([old, force], axis=1),
         loaded_bodies=(*stepper.loaded_bodies, *names),

@@ -25,7 +25,7 @@ from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
 from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
+from borelli.physics.diagnostics import coordinates_and_velocities, generalized_drive_forces, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
@@ -149,7 +149,7 @@ def compile_stepped(
     free = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if free or r.body != root or _may_move(model, root, r))
     settings = SolverSettings(push_out_speed=PUSH_OUT_SPEED, tangent_softness=TANGENT_SOFTNESS)
-    compiled = compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals)
+    compiled = compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals, balls_as_one=True)
     return compiled, drives, residuals, root
 
 
@@ -215,23 +215,9 @@ def coordinate_errors(model: Model, values: Array, target: Array) -> Array:
 
 
 def drive_forces(compiled: CompiledModel, record: StepRecord) -> Array:
-    """Return the generalized forces (steps, coordinates) [N m or N] of the drives.
-
-    A ball joint's three drives act along the child's axes; the generalized force of a Cardan angle is their moment
-    along the axis of that angle.
-    """
-    joints, h = compiled.tables.joints, compiled.step
-    row = joints.drive_row
-    force = np.where(row >= 0, record.impulse[:, row], 0.0) / h
+    """Return the generalized forces (steps, coordinates) [N m or N] of the drives."""
     values, _ = coordinates_and_velocities(compiled, record.pose[:-1], record.twist[:-1])
-    for j in np.flatnonzero(joints.rotation_driven):
-        i = int(joints.coordinate_first[j])
-        sign = joints.sign[i + 2]
-        b, c = values[:, i + 1], sign * values[:, i + 2]
-        x, y, z = force[:, i].copy(), force[:, i + 1].copy(), sign * force[:, i + 2]
-        force[:, i] = np.cos(b) * (np.cos(c) * x - np.sin(c) * y) + np.sin(b) * z
-        force[:, i + 1] = np.sin(c) * x + np.cos(c) * y
-    return force
+    return generalized_drive_forces(compiled, record.impulse, values)
 
 
 def drive_axis_forces(compiled: CompiledModel, coordinates: Array, force: Array) -> Array:

@@ -79,8 +79,16 @@ def run(request: Request) -> Outcome:
     single = _mean_of_known([row["single_stance_percent"] for row in first])
     torque = first[0]["unexplained_moment_rms_nm"]
     claims = [
-        Claim("difference of vertical force in single stance [%]", single, "10", single <= PAPER_DIFFERENCE),
-        Claim("unexplained moment, RMS [N m]", torque, "30 (limit)", torque <= PAPER_TORQUE),
+        Claim(
+            "difference of vertical force in single stance [%]",
+            single,
+            "10",
+            f"at most {PAPER_DIFFERENCE:g}",
+            single <= PAPER_DIFFERENCE,
+        ),
+        Claim(
+            "unexplained moment, RMS [N m]", torque, "30 (limit)", f"at most {PAPER_TORQUE:g}", torque <= PAPER_TORQUE
+        ),
     ]
     about += f"; plates cover {100.0 * float(measured.data['grf_complete'].values.mean()):.0f} % of the frames"
     about += "".join(f"; {note.text}" for note in measured.notes if note.code == "plate_mass")

@@ -63,7 +63,7 @@ def run(request: Request) -> Outcome:
     _draw(results, request.plot)
     claims = [
         Claim(f"{row['inertia']}: correlation of leg torques with the original", row["leg_torque_r"], "identifiable",
-              row["leg_torque_r"] >= MIN_CORRELATION)
+              f"at least {MIN_CORRELATION:g}", row["leg_torque_r"] >= MIN_CORRELATION)
         for row in rows[1:]
     ]  # fmt: skip
     claims += [

@@ -201,16 +201,22 @@ def _claims(summary: Rows, truth: Truth) -> list[Claim]:
         if line["method"] == "marker_driven":
             continue
         if level == 1.0:
-            claims.append(Claim(f"{label}: angles [rad]", line["angle_rad"], "0.02", line["angle_rad"] <= 0.02))
+            claims.append(
+                Claim(f"{label}: angles [rad]", line["angle_rad"], "0.02", "at most 0.02", line["angle_rad"] <= 0.02)
+            )
         if level <= 8.0:
             none = f"none (a frame: {frame:.3g})"
             claims.append(near(f"{label}: lag [ms]", line["lag_ms"], none, 0.0, 0.1 * frame))
         if line["method"] == "smoothed":
             paper, source = paper_torque(level)
             better = line["torque_nm"] < paper and not line["failed"]
-            claims.append(Claim(f"{label}: torques [N m]", line["torque_nm"], f"{paper:.2g}{source}", better))
+            claims.append(
+                Claim(
+                    f"{label}: torques [N m]", line["torque_nm"], f"{paper:.2g}{source}", f"below {paper:.2g}", better
+                )
+            )
             speed = line["times_real_time"]
-            claims.append(Claim(f"{label}: times real time (CPU)", speed, "1", speed >= 1.0))
+            claims.append(Claim(f"{label}: times real time (CPU)", speed, "real time", "at least 1", speed >= 1.0))
     return claims
 
 

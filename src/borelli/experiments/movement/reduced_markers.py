@@ -20,7 +20,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
 from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.analytic_walk import make_walk
-from borelli.experiments.outcome import Claim, Outcome
+from borelli.experiments.outcome import NOT_GIVEN, Claim, Outcome
 from borelli.model.kinematics import coupled_coordinates, marker_positions, root_coordinates
 from borelli.model.model import Model
 from borelli.numerics.quaternions import conjugate, quaternion_product
@@ -64,7 +64,9 @@ def run(request: Request) -> Outcome:
         for part, joints in PARTS.items():
             error = row[f"{part}_rms_deg"] = rotation_rms(full, motion, joints)
             if limit := MAX_ROTATION_RMS.get(name):
-                claims.append(Claim(f"{name} rest pose, {part} [deg]", error, f"<= {limit:g}", error <= limit))
+                claims.append(
+                    Claim(f"{name} rest pose, {part} [deg]", error, NOT_GIVEN, f"at most {limit:g}", error <= limit)
+                )
         row["marker_rms_mm"] = float(1e3 * np.sqrt(np.nanmean(distance**2)))
         rows.append(row)
     _draw(full, motions, request.plot)

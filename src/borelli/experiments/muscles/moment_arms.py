@@ -89,7 +89,8 @@ def run(request: Request) -> Outcome:
 
 def _claim(text: str, mean: float, published: Published) -> Claim:
     passed = published.least <= mean <= published.largest
-    return Claim(text, mean, f"{published.least:g} to {published.largest:g} ({published.source})", passed)
+    interval = f"{published.least:g} to {published.largest:g}"
+    return Claim(text, mean, f"{interval} ({published.source})", interval, passed)
 
 
 def _draw(curves: dict[str, dict[str, Any]], path: Path) -> None:

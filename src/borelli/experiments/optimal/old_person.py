@@ -15,7 +15,7 @@ from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.experiment import Request, figure
 from borelli.experiments.optimal.jump_muscle import LIMITS, ORDER, TOLERANCE, VIEW, claimed_rise, jump_row, posed_jump
 from borelli.experiments.optimal.resimulation import simulate_phase
-from borelli.experiments.outcome import Claim, Outcome
+from borelli.experiments.outcome import NOT_GIVEN, Claim, Outcome
 from borelli.optimal import Solution, solve
 from borelli.optimal.planar_jumper.jump_problems import muscle_jump
 from borelli.view.plot_style import BLUE, GREEN, ORANGE
@@ -49,11 +49,17 @@ def run(request: Request) -> Outcome:
     heights = [claimed_rise(s) for s in solutions.values()]
     falls = bool(np.all(np.diff(heights) < 0.0))
     claims = [
-        Claim("loss of height by the slowest activation [m]", heights[0] - heights[-1], "lower when slower", falls)
+        Claim(
+            "loss of height by the slowest activation [m]",
+            heights[0] - heights[-1],
+            NOT_GIVEN,
+            "falls from each speed to the next slower",
+            falls,
+        )
     ]
     if not request.quick:
         solved = sum(s.solved for s in solutions.values())
-        claims.append(Claim("jumps solved", solved, f"all {len(solutions)}", solved == len(solutions)))
+        claims.append(Claim("jumps solved", solved, NOT_GIVEN, f"all {len(solutions)}", solved == len(solutions)))
     about = f"jumps for height by eight muscles with slower and slower activation, {nodes} nodes"
     return Outcome(request.name, about, rows, claims, (request.plot, *files))
 

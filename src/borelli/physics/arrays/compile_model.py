@@ -123,6 +123,7 @@ def compile_model(
     drives: Sequence[Drive] = (),
     marker_springs: Softness | None = None,
     residuals: Sequence[Residual] = (),
+    balls_as_one: bool = False,
 ) -> CompiledModel:
     """Compile a model into arrays.
 
@@ -133,6 +134,9 @@ def compile_model(
         drives: Joint drives; their coordinates get drive rows.
         marker_springs: Softness of the springs that pull markers. Default: no marker springs.
         residuals: Residuals; each gets a row.
+        balls_as_one: Three drives of a ball joint act on its rotation: along the child's axes, with the rotation vector
+            from the target as error. Default: every drive acts on the coordinate it names, as a generalized force,
+            except three that fix the rotation (infinite stiffness, no limit), where both are the same motion.
 
     Raises:
         ModelError: The model is invalid, or a body or coordinate is unknown.
@@ -146,7 +150,8 @@ def compile_model(
     kinematic = np.array([body.kinematic for body in model.bodies], np.uint8)
     driven = _driven(model, drives)
     notes: list[str] = []
-    joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven)
+    as_one = {drive.coordinate for drive in drives if balls_as_one or _is_hard(drive)}
+    joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven, as_one)
     nets = _bodies_of_nets(model, body_index, kinematic)
     joints = _soften_loops(model, joints, nets, notes)
     bodies = _body_tables(model, body_index, kinematic, nets)
@@ -179,6 +184,11 @@ def compile_model(
     return CompiledModel(
         model, step, settings, tables, RowNames(names, units, entries), body_index, coordinate_index, com, tuple(notes)
     )
+
+
+def _is_hard(drive: Drive) -> bool:
+    """Return True if a drive fixes its coordinate whatever force that takes."""
+    return drive.stiffness == np.inf and drive.max_force == np.inf and drive.dead_zone == 0.0
 
 
 def _driven(model: Model, drives: Sequence[Drive]) -> set[str]:

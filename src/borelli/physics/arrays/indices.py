@@ -12,5 +12,7 @@ JOINT_ROWS, COUPLING_ROWS, LIMIT_ROWS, DRIVE_ROWS, ROWS_END = range(5)
 # columns of `Record.solver_stats`
 NEWTON_ITERATIONS, FRICTION_SOLVES, CONTACT_COUNT, STATUS = range(4)
 
-# columns of `Record.ground`: force impulse, contact points weighted by normal impulse, sum of normal impulses
-GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT = 0, 3, 6
+# columns of `Record.ground`: force impulse, contact points weighted by normal impulse, sum of normal impulses, angular
+# impulse about the world origin
+GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT, GROUND_MOMENT = 0, 3, 6, 7
+GROUND_COLUMNS = 10

@@ -248,10 +248,13 @@ def compile_joints(
     kinematic: Flags,
     step: float,
     driven: Collection[str] = (),
+    driven_as_one: Collection[str] = (),
 ) -> tuple[JointTables, list[int], list[str], list[str]]:
     """Return joint tables, and number of entries, name and unit of each row: joints, couplings, limits, drives.
 
-    `body_com` (bodies, 3) are centers of mass in body frames [m]; coordinates that are `driven` get a drive row.
+    `body_com` (bodies, 3) are centers of mass in body frames [m]; coordinates that are `driven` get a drive row. The
+    drives of a ball joint whose three coordinates are in `driven_as_one` act on its rotation, along the child's axes;
+    all others act on the coordinates they name.
     """
     rows = _Rows()
     functions = _Functions()
@@ -265,7 +268,7 @@ def compile_joints(
     columns["row_ranges"] = _integers(ranges)
     locked_row = columns["drive_row"][columns["locked"] & (columns["drive_row"] >= 0)]
     columns["equation_row"] = _integers([*range(ranges[JOINT_ROWS], ranges[LIMIT_ROWS]), *locked_row])
-    columns["rotation_driven"] = _rotation_driven(model, columns)
+    columns["rotation_driven"] = _rotation_driven(model, columns, driven_as_one)
     columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
     tables = JointTables(
@@ -392,11 +395,14 @@ def _check_driven(coordinates: Sequence[Coordinate], driven: Collection[str]) ->
             raise SettingsError(f"coordinate {name!r}: It is locked and cannot be driven. Unlock it in the model.")
 
 
-def _rotation_driven(model: Model, columns: Columns) -> Flags:
-    driven = (columns["drive_row"] >= 0) & ~columns["locked"].astype(bool)
-    first = columns["coordinate_first"]
-    balls = [joint.kind == "ball" for joint in model.joints]
-    return np.array([ball and driven[first[j] : first[j + 1]].all() for j, ball in enumerate(balls)], np.bool_)
+def _rotation_driven(model: Model, columns: Columns, driven_as_one: Collection[str]) -> Flags:
+    has_row, first = columns["drive_row"] >= 0, columns["coordinate_first"]
+
+    def rotates(j: int, joint: Joint) -> bool:
+        named = all(coordinate.name in driven_as_one for coordinate in joint.coordinates)
+        return joint.kind == "ball" and named and bool(has_row[first[j] : first[j + 1]].all())
+
+    return np.array([rotates(j, joint) for j, joint in enumerate(model.joints)], np.bool_)
 
 
 def _prescribed_columns(sides: Sequence[JointSides], columns: Columns) -> Columns:

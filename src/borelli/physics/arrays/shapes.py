@@ -12,6 +12,8 @@ from borelli.files.memory import check_memory
 from borelli.model.model import GROUND, SHAPE_KINDS, Body, Model, Shape
 from borelli.numerics.rotation_kernels import rotation_matrix
 
+GROUND_BODY = "moving ground"
+"""Name of a kinematic body that stands for the ground: contacts with it are ground reactions."""
 PAIR_BYTES = 100.0
 """Memory [bytes] for each pair of shapes while candidates are found."""
 KIND_CODES = {kind: code for code, kind in enumerate(SHAPE_KINDS)}
@@ -60,6 +62,8 @@ class ShapeTables(NamedTuple):
     """(p,) a shape of a moving body, never a plane."""
     pair_b: NDArray[np.int64]
     """(p,) the other shape: ground, kinematic or moving."""
+    pair_body: NDArray[np.int64]
+    """(p, 2) their bodies, kinematic ones too; -1: the ground, or a body that stands for it."""
     pair_first: NDArray[np.int64]
     """(p + 1,) contact slots of pair k are pair_first[k] to pair_first[k + 1]."""
     pair_friction: NDArray[np.float64]
@@ -102,6 +106,7 @@ def compile_shapes(model: Model, body_index: Mapping[str, int]) -> ShapeTables:
         bound[i] = _bounding_radius(kind[i], size[i], hull)
     body = np.array([-1 if b is None else body_index[b.name] for b, _ in owners], np.int64)
     fixed = np.array([b is None or b.kinematic for b, _ in owners], bool)
+    counted = np.where([b is not None and b.kinematic and b.name == GROUND_BODY for b, _ in owners], -1, body)
     pair_a, pair_b = _pairs(model, body_index, kind, body, fixed)
     slots = [_SLOTS.get(_ordered(a, b), 1) for a in range(len(SHAPE_KINDS)) for b in range(len(SHAPE_KINDS))]
     per_pair = np.array(slots, np.int64).reshape(len(SHAPE_KINDS), -1)[kind[pair_a], kind[pair_b]]
@@ -126,6 +131,7 @@ def compile_shapes(model: Model, body_index: Mapping[str, int]) -> ShapeTables:
         first=_starts([len(c) for c in corners]),
         pair_a=pair_a,
         pair_b=pair_b,
+        pair_body=np.stack([counted[pair_a], counted[pair_b]], axis=1),
         pair_first=_starts(per_pair),
         pair_friction=np.sqrt(friction[pair_a] * friction[pair_b]),
         pair_restitution=np.maximum(restitution[pair_a], restitution[pair_b]),

@@ -19,6 +19,7 @@ from borelli.kernels.array_checks import as_floats, as_indices, check_arrays
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.compile_model import MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
+from borelli.physics.arrays.indices import GROUND_COLUMNS
 from borelli.physics.inputs import Drive
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -142,7 +143,7 @@ class StageArrays(NamedTuple):
     impulse: Floats
     """(rows,) impulses of all stages."""
     ground: Floats
-    """(bodies, 7) of contacts, as in `Record.ground`."""
+    """(2 bodies, GROUND_COLUMNS) of contacts, as in `Record.ground`."""
     solver_stats: Integers
     """(4,) as in `Record.solver_stats`."""
 
@@ -183,7 +184,8 @@ def compile_impulse(
     check_step(step)
     validate(model)
     drives = [Drive(coordinate) for coordinate in controlled]
-    compiled = compile_model(harden(model, step), step=step, settings=settings, drives=drives)._replace(model=model)
+    compiled = compile_model(harden(model, step), step=step, settings=settings, drives=drives, balls_as_one=True)
+    compiled = compiled._replace(model=model)
     for name in outside:
         if name not in compiled.body_index:
             raise ModelError(f"outside: {unknown_name('body', name, compiled.body_index)}")
@@ -402,6 +404,6 @@ def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) ->
         curvature=np.zeros(len(compiled.rows.entries)),
         active_piece=np.zeros(len(compiled.rows.entries), np.int64),
         impulse=np.zeros(rows),
-        ground=np.zeros((bodies, 7)),
+        ground=np.zeros((2 * bodies, GROUND_COLUMNS)),
         solver_stats=np.zeros(4, np.int64),
     )

@@ -11,6 +11,7 @@ from borelli.errors import DivergedError, SettingsError
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.arrays.indices import GROUND_COLUMNS
 from borelli.physics.impulse_step.arrays import (
     ControlHistory,
     Controls,
@@ -40,7 +41,7 @@ def record_step(state, stages, record, frame):
     """Write the step just made to a frame of the record."""
     record_bodies(state, record, frame)
     for b in range(len(stages.ground)):
-        for n in range(7):
+        for n in range(GROUND_COLUMNS):
             record.ground[frame, b, n] = stages.ground[b, n]
     for k in range(record.impulse.shape[1]):
         record.impulse[frame, k] = stages.impulse[k]

@@ -27,10 +27,11 @@ def make_excitation_table(model: Model, excitations: ExcitationInput, *, step: f
     """Return excitations (steps or 1, muscles, 2) at the start and the end of each step, as `MuscleTables` has them.
 
     Raises:
-        ModelError: The model has no muscles.
+        ModelError: The model has neither muscles nor ligaments.
         SettingsError: A muscle is unknown, or a value is NaN or outside 0 to 1.
     """
-    check_muscles(model)
+    if not model.ligaments:
+        check_muscles(model)
     names = [muscle.name for muscle in model.muscles]
     table: Mapping[str, Excitation] | Excitations
     if isinstance(excitations, Excitations | Mapping):

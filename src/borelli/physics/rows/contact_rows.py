@@ -56,7 +56,8 @@ CONTACT_COLUMNS = 45
 # columns of `contact_body`
 BODY_A, BODY_B, SLOT = 0, 1, 2
 LOCAL_A, LOCAL_B = 3, 4  # indices among the bodies in contact, -1 if not solved for
-CONTACT_BODY_COLUMNS = 5
+TOUCHING_A, TOUCHING_B = 5, 6  # bodies, also kinematic ones, -1: the ground
+CONTACT_BODY_COLUMNS = 7
 
 # columns of `body_velocity`: of the bodies in contact, without contacts, now, and after a Newton step
 FREE, NOW, NEXT = 0, 1, 2
@@ -241,6 +242,7 @@ def _fill_contact_arrays(shapes, tables, contacts, count, state, rotation, kinem
         store3(contact, i, NORMAL, contacts.normal[i, 0], contacts.normal[i, 1], contacts.normal[i, 2])
         contact_body[i, BODY_A] = a if a >= 0 and not kinematic[a] else -1
         contact_body[i, BODY_B] = b if b >= 0 and not kinematic[b] else -1
+        contact_body[i, TOUCHING_A], contact_body[i, TOUCHING_B] = shapes.pair_body[pair, 0], shapes.pair_body[pair, 1]
         contact[i, FRICTION] = shapes.pair_friction[pair]
         contact[i, ROLLING] = shapes.pair_rolling[pair]
         contact[i, TANGENT_BETA] = tables.tangent_beta[pair]

@@ -1,0 +1,14 @@
+from borelli.dynamics.contacts import contact_forces as contact_forces
+from borelli.dynamics.contacts import last_contact_forces as last_contact_forces
+from borelli.dynamics.generalized_dynamics import bias_forces as bias_forces
+from borelli.dynamics.generalized_dynamics import body_jacobian as body_jacobian
+from borelli.dynamics.generalized_dynamics import forward_dynamics as forward_dynamics
+from borelli.dynamics.generalized_dynamics import linearize as linearize
+from borelli.dynamics.generalized_dynamics import mass_matrix as mass_matrix
+from borelli.dynamics.model_dynamics import ModelDynamics as ModelDynamics
+from borelli.dynamics.running_simulation import advance_simulation as advance_simulation
+from borelli.dynamics.running_simulation import read_state as read_state
+from borelli.dynamics.running_simulation import set_simulation_state as set_simulation_state
+from borelli.dynamics.running_simulation import simulation_state as simulation_state
+from borelli.dynamics.running_simulation import start_simulation as start_simulation
+from borelli.dynamics.running_simulation import write_state as write_state
