@@ -123,7 +123,7 @@ def _add_change(graph, block, state, stages, h, mode):
 
 
 @inline
-def _limit_rotation(rows, factor, count, h):
+def limit_rotation(rows, factor, count, h):
     """Scale a correction that rotates a body by more than MAX_ROTATION: directions change with the pose."""
     block, value, fastest = factor.block, factor.value, 0.0
     for k in range(count):
@@ -209,7 +209,7 @@ def _solve_correction(pointers, tables, state, work, controls, stages, error, ma
         status = solve_stage_by_pointer(pointers, tables, state, work, stages)
         if status != SOLVED:
             break
-        _limit_rotation(rows, factor, graph.count[0], h)
+        limit_rotation(rows, factor, graph.count[0], h)
         add_impulses_by_pointer(pointers, tables, work, stages)
         mark_feasible_controls(joints, controls, stages, factor.mark)
         shift_laws_to_solution(rows, graph.node, factor, ranges[LIMIT_ROWS], ranges[DRIVE_ROWS], 1.0)
