@@ -139,6 +139,10 @@ class MeanMotion(NamedTuple):
     """(bodies, 6) the same, and impulses of contacts and joint limits."""
     reaction: Floats
     """(bodies, 6) impulses of joints."""
+    at_limit: Flags
+    """(persistent rows,) 1 for rows of joint limits that act."""
+    free: Flags
+    """(coordinates,) 1 where no control clamps the coordinate to its limits."""
     stiffness: Floats
     """(bodies, 9) geometric stiffness of rotations."""
 
@@ -433,6 +437,8 @@ def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:
 def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion:
     bodies, rows = len(compiled.model.bodies), len(compiled.rows.entries)
     group, kind = _groups(compiled, controls)
+    free = np.ones(len(compiled.model.coordinates), np.uint8)
+    free[controls.every] = 0
     arrays: dict[str, Any] = {
         name: np.zeros((bodies, 6))
         for name in ("begin_twist", "twist", "velocity", "force", "wrench", "reaction")
@@ -451,6 +457,8 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
         impulse=np.zeros(rows),
         begin_impulse=np.zeros(rows),
         total_impulse=np.zeros(rows),
+        at_limit=np.zeros(rows, np.uint8),
+        free=free,
         stiffness=np.zeros((bodies, 9)),
     )
 

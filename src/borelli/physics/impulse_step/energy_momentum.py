@@ -6,9 +6,9 @@ A step whose equations Newton's method does not solve is divided into halves, an
 from __future__ import annotations
 
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
-from borelli.physics.arrays.indices import STEP_SIZE
+from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
 from borelli.physics.impulse_step.controlled_joints import fix_control_velocities
-from borelli.physics.impulse_step.energy_balance import balance_energy, require_energy
+from borelli.physics.impulse_step.energy_balance import LIMITED_ENERGY, balance_energy, require_energy
 from borelli.physics.impulse_step.mean_motion import solve_mean_motion_by_pointer, store_start
 from borelli.physics.impulse_step.stage_laws import fix_joints
 from borelli.physics.impulse_step.stage_solve import load_momenta_by_pointer, solve_stage_by_pointer
@@ -17,8 +17,10 @@ from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
-MIN_FRACTION = 1.0 / 64.0
+MIN_FRACTION = 1.0 / 1024.0
 """Smallest fraction of a step that is tried."""
+QUICK_ITERATIONS = 12
+"""Newton iterations of a part up to which the next one may be twice as long."""
 ENERGY_NOT_KEPT = 32
 """Status added when a step did not keep its energy: energy was only prevented from rising."""
 
@@ -95,6 +97,9 @@ def _project_velocities(pointers, tables, state, work, controls, stages, h):
     joints, rows, first, mean = tables.joints, work.rows, tables.contacts.first_row[0], stages.mean
     _copy_rows(stages.trial_rows, rows, first)
     fix_joints(joints, rows)
+    for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
+        if mean.at_limit[k] and rows.pieces[k] == 1:
+            rows.c[k, 0] = 0.0
     fix_control_velocities(joints, controls, stages, state.coordinate, rows, h)
     load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
     status = solve_stage_by_pointer(pointers, tables, state, work, stages)
@@ -103,6 +108,17 @@ def _project_velocities(pointers, tables, state, work, controls, stages, h):
             mean.total_impulse[k] += mean.impulse[k] + work.factor.value[k, IMPULSE]
         copy_velocities(work.graph, work.factor.block, state.twist)
     return status
+
+
+@inline
+def _note_limits(joints, rows, mean):
+    """Set the balance of groups on which joint limits act: these only remove energy."""
+    for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
+        if mean.at_limit[k]:
+            for e in range(rows.first[k], rows.first[k + 1]):
+                if rows.body[e] >= 0:
+                    g = mean.group[rows.body[e]]
+                    mean.balance[g] = min(mean.balance[g], LIMITED_ENERGY)
 
 
 @kernel_function
@@ -118,6 +134,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
     mean.total_impulse[:] = 0.0
     while done < 1.0:
         store_start(tables, state, scratch, mean)
+        mean.at_limit[:] = 0
         _guess(history, mean, fraction)
         status = solve_mean_motion_by_pointer(
             pointers, tables, state, inputs, work, controls, stages, index, fraction * h, fraction
@@ -127,12 +144,13 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
             _set_end_velocities(graph, mean, state.twist)
             status = _project_velocities(pointers, tables, state, work, controls, stages, h)
         if status == SOLVED:
+            _note_limits(tables.joints, work.rows, mean)
             if not balance_energy(tables.bodies, graph, mean, scratch.rotation, state, False):
                 kept = False
             _store_guess(history, mean, fraction)
             done += fraction
-            while fraction < 1.0 and (0.5 * done / fraction) % 1.0 == 0.0:
-                fraction *= 2.0
+            if stages.corrections[0] <= QUICK_ITERATIONS and (0.5 * done / fraction) % 1.0 == 0.0:
+                fraction = min(2.0 * fraction, 1.0)
             continue
         copy_poses(mean.position, mean.quaternion, state.position, state.quaternion)
         for b in range(len(state.twist)):

@@ -27,6 +27,7 @@ from borelli.physics.impulse_step.position_correction import ROUNDING_UNIT, TARG
 from borelli.physics.impulse_step.stage_laws import copy_errors, disable_row, largest_joint_error
 from borelli.physics.impulse_step.stage_solve import solve_stage_by_pointer
 from borelli.physics.rigid_bodies import compute_rotations, move_body
+from borelli.physics.rows.laws import soft_law
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM, SOLUTION
@@ -38,6 +39,10 @@ MEAN_GAP_TOLERANCE = 2e-13
 """Errors of joints [m or rad] at which Newton's method ends; at least rounding of the farthest body's position."""
 MOMENTUM_TOLERANCE = 1e-13
 """The same for the balance of angular momentum, relative to the largest term of a body."""
+LIMIT_TOLERANCE = 1e-12
+"""Distance beyond a joint limit [rad or m] that is rounding."""
+MAX_WORSE = 6
+"""Number of iterations without a smaller error after which Newton's method is given up."""
 ACCEPTED_RATIO = 100.0
 """Ratio to the tolerances of errors that are accepted if they decrease no further: rounding of long chains."""
 
@@ -142,6 +147,36 @@ def _move_bodies(kinematic, state, mean, rotation, h):
                 rotation[b, i, j] = 0.5 * (mean.rotation[b, i, j] + m[3 * i + j])
 
 
+@inline
+def _fill_limits(joints, trial, mark, rows, mean, h, ratio):
+    """Write rows that end the step on the limits that act, disable the others; return the largest error."""
+    largest = 0.0
+    for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
+        if mean.at_limit[k] and trial.pieces[k] == 2:
+            soft_law(rows, k, ratio * trial.c[k, 0], trial.beta[k, 0])
+            largest = max(largest, abs(h * rows.c[k, 0]))
+        elif mark[k, KIND] != ABSENT:
+            disable_row(rows, k)
+    return largest
+
+
+@inline_into_caller
+def choose_limits(joints, trial, mark, free, mean, h):
+    """Let limits act that the coordinates pass, and no longer those that would pull; return True if some changed."""
+    changed = False
+    for i in range(len(joints.limit_row)):
+        k = joints.limit_row[i]
+        if k < 0 or mark[k, KIND] == ABSENT or not free[i]:
+            continue
+        passed = trial.pieces[k] == 2 and h * trial.c[k, 0] > LIMIT_TOLERANCE
+        acts = mean.impulse[k] >= 0.0 if mean.at_limit[k] else passed
+        if acts != (mean.at_limit[k] > 0):
+            changed = True
+            mean.at_limit[k] = acts
+            mean.impulse[k] = 0.0
+    return changed
+
+
 @inline_into_caller
 def _fill_mean_rows(pointers, tables, state, inputs, work, controls, stages, index, h):
     """Write mean rows with the errors of the step's end; return the largest errors of joints and of controls."""
@@ -162,14 +197,12 @@ def _fill_mean_rows(pointers, tables, state, inputs, work, controls, stages, ind
     copy_errors(joints, stages.trial_rows, rows)
     for n in range(len(joints.equation_row)):
         rows.c[joints.equation_row[n], 0] *= ratio
-    for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
-        if mark[k, KIND] != ABSENT:
-            disable_row(rows, k)
+    beyond = _fill_limits(joints, stages.trial_rows, mark, rows, mean, h, ratio)
     for k in range(tables.contacts.first_row[0]):
         rows.offset[k] = 0.0
     if len(controls.ball) > 0:
         compute_ball_rotations_by_pointer(pointers, joints, controls, stages.trial_rotation)
-    gap = largest_joint_error(joints, rows, h, False)
+    gap = max(beyond, largest_joint_error(joints, rows, h, False))
     return gap, set_control_corrections(joints, controls, stages, state.coordinate, rows, h)
 
 
@@ -296,8 +329,10 @@ def _load_balance(bodies, gravity, graph, block, mean, h, fraction):
         ry = before[1] - after[1] + fraction * mean.wrench[b, 4] + mean.reaction[b, 4]
         rz = before[2] - after[2] + fraction * mean.wrench[b, 5] + mean.reaction[b, 5]
         largest = max(largest, abs(rx), abs(ry), abs(rz))
+        inertia = bodies.inertia[b, 0, 0] + bodies.inertia[b, 1, 1] + bodies.inertia[b, 2, 2]
+        radius = sqrt(inertia / m)
         for n in range(3):
-            scale = max(scale, abs(after[n]), abs(mean.reaction[b, 3 + n]))
+            scale = max(scale, abs(after[n]), abs(mean.reaction[b, 3 + n]), radius * abs(mean.reaction[b, n]))
         w = mean.velocity
         K = _rotational_block(spin, after, mean.stiffness, b, h, w[b, 3], w[b, 4], w[b, 5])
         if not _is_positive(K):
@@ -325,7 +360,7 @@ def solve_mean_motion(pointers, tables, state, inputs, work, controls, stages, i
     is the fraction of the step, and so of the given wrenches.
     """
     joints, rows, graph, factor, mean = tables.joints, work.rows, work.graph, work.factor, stages.mean
-    first, last, farthest = tables.contacts.first_row[0], 1e300, 0.0
+    first, last, farthest, best, best_iteration = tables.contacts.first_row[0], 1e300, 0.0, 1e300, 0
     for b in range(len(mean.position)):
         for n in range(3):
             farthest = max(farthest, abs(mean.position[b, n]))
@@ -339,8 +374,13 @@ def solve_mean_motion(pointers, tables, state, inputs, work, controls, stages, i
         defect = _load_balance(tables.bodies, tables.gravity, graph, factor.block, mean, h, fraction)
         error = max(gap / gap_tolerance, miss / TARGET_TOLERANCE, defect / MOMENTUM_TOLERANCE)
         if iteration > 0 and (error <= 1.0 or (error <= ACCEPTED_RATIO and error > 0.5 * last)):
-            return SOLVED
-        if not error < 1e250:
+            if not choose_limits(joints, stages.trial_rows, factor.mark, mean.free, mean, h):
+                return SOLVED
+            best, best_iteration, error = 1e300, iteration, 1e200
+            continue
+        if error < best:
+            best, best_iteration = error, iteration
+        if not error < 1e250 or iteration > best_iteration + MAX_WORSE:
             return NOT_CONVERGED
         last = error
         mark_for_factoring(graph, 1)

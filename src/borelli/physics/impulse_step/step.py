@@ -39,7 +39,6 @@ from borelli.physics.impulse_step.controlled_joints import (
 from borelli.physics.impulse_step.curvature import predict_curvature, require_curvature
 from borelli.physics.impulse_step.energy_balance import (
     EXACT,
-    LIMITED_ENERGY,
     NOT_BALANCED,
     balance_energy,
     require_energy,
@@ -238,31 +237,20 @@ def _begin_mean_motion(tables, inputs, work, controls, targets, stages, state, i
             stages.feasible[controls.every[n]] = 1
 
 
-@inline
-def _are_limits_listed(joints, rows):
-    """Return True if a joint limit is near enough to act."""
-    for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
-        if rows.pieces[k] > 0:
-            return True
-    return False
-
-
 @kernel_function
 def _note_given_impulses(tables, work, mean):
-    """Add the impulses of contacts and joint limits in the last solve to the wrenches of the mean motion.
+    """Add the impulses of contacts in the last solve to the wrenches of the mean motion.
 
-    Contacts exchange energy between groups, so that none has a balance of its own; limits only remove it.
+    Contacts exchange energy between groups, so that none has a balance of its own.
     """
-    joints, rows, value, first = tables.joints, work.rows, work.factor.value, tables.contacts.first_row[0]
-    for k in range(joints.row_ranges[LIMIT_ROWS], rows.used[0]):
-        is_limit = k < joints.row_ranges[DRIVE_ROWS]
+    rows, value = work.rows, work.factor.value
+    for k in range(tables.contacts.first_row[0], rows.used[0]):
         p = value[k, IMPULSE]
-        if (is_limit or k >= first) and rows.pieces[k] > 0 and p != 0.0:
+        if rows.pieces[k] > 0 and p != 0.0:
             for e in range(rows.first[k], rows.first[k + 1]):
                 b = rows.body[e]
                 if b >= 0:
-                    g = mean.group[b]
-                    mean.balance[g] = min(mean.balance[g], LIMITED_ENERGY if is_limit else NOT_BALANCED)
+                    mean.balance[mean.group[b]] = NOT_BALANCED
                     for n in range(6):
                         mean.wrench[b, n] += p * rows.jacobian[e, n]
 
@@ -329,17 +317,15 @@ def _has_mean_motion(controls, mode, part):
 def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history, stages, index, is_solved):
     """Make stages 3 to 6 by the energy-momentum equations and return a status.
 
-    `is_solved`: stages 4 and 5 were solved; of their impulses, those of contacts and joint limits act.
+    `is_solved`: stages 4 and 5 were solved; of their impulses, those of contacts act.
     """
-    joints, rows, first, mean = tables.joints, work.rows, tables.contacts.first_row[0], stages.mean
-    contact_arrays = work.contact_arrays
+    rows, first, mean, contact_arrays = work.rows, tables.contacts.first_row[0], stages.mean, work.contact_arrays
     contact_count = contact_arrays.count[CONTACTS_NOW]
     if is_solved:
         store_warm_start(tables.contacts.rows_each[0], first, state, work.factor, contact_arrays)
         for k in range(first):
             state.active_piece[k] = stages.active_piece[k]
-            if not joints.row_ranges[LIMIT_ROWS] <= k < joints.row_ranges[DRIVE_ROWS]:
-                stages.impulse[k] = mean.begin_impulse[k]
+            stages.impulse[k] = mean.begin_impulse[k]
         for b in range(len(state.twist)):
             for n in range(6):
                 state.twist[b, n] = mean.begin_twist[b, n]
@@ -353,6 +339,7 @@ def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history,
 @inline_into_caller
 def _return_to_start(pointers, tables, state, inputs, work, stages, index):
     """Write the rows of the step's start again, and remove the impulses since."""
+    discard_factors(stages)
     compute_rotations(state.quaternion, work.scratch.rotation)
     fill_persistent_rows_by_pointer(pointers, tables, state, inputs, work.rows, work.scratch, index, False)
     keep_listed_rows(work.rows, work.factor.mark, tables.contacts.first_row[0])
@@ -416,7 +403,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     if part <= FINISH:
         _begin_mean_motion(tables, inputs, work, controls, targets, stages, state, index, h)
     while True:
-        is_solved = part != POSITION and (not exact or contact_count > 0 or _are_limits_listed(tables.joints, rows))
+        is_solved = part != POSITION and (not exact or contact_count > 0)
         if part == REPLACE:
             status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
         elif is_solved:
@@ -426,7 +413,6 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
                 pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode
             )
             contact_arrays.count[CONTACTS_NOW] = contact_count
-            _note_given_impulses(tables, work, mean)
             if mode == CONTACTS and status == SOLVED:
                 status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
                 _note_given_impulses(tables, work, mean)
