@@ -133,10 +133,12 @@ class MeanMotion(NamedTuple):
     """(persistent rows,) impulses along mean rows."""
     total_impulse: Floats
     """(persistent rows,) impulses of all parts, projections included."""
-    force: Floats
-    """(bodies, 6) impulses of given forces whose work counts: those of muscles."""
+    replaced: Floats
+    """(persistent rows,) impulses of controls that other forces exert."""
+    is_replaced: Integers
+    """(1,) 1 if they do."""
     wrench: Floats
-    """(bodies, 6) the same, and impulses of contacts and joint limits."""
+    """(bodies, 6) impulses of contacts."""
     reaction: Floats
     """(bodies, 6) impulses of joints."""
     at_limit: Flags
@@ -441,7 +443,7 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
     free[controls.every] = 0
     arrays: dict[str, Any] = {
         name: np.zeros((bodies, 6))
-        for name in ("begin_twist", "twist", "velocity", "force", "wrench", "reaction")
+        for name in ("begin_twist", "twist", "velocity", "wrench", "reaction")
     }  # fmt: skip
     return MeanMotion(
         **arrays,
@@ -456,6 +458,8 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
         end_rotation=np.zeros((bodies, 3, 3)),
         impulse=np.zeros(rows),
         begin_impulse=np.zeros(rows),
+        replaced=np.zeros(rows),
+        is_replaced=np.zeros(1, np.int64),
         total_impulse=np.zeros(rows),
         at_limit=np.zeros(rows, np.uint8),
         free=free,

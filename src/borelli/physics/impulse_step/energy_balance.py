@@ -3,7 +3,7 @@
 The velocities after a step satisfy the joints by a projection, which removes energy. It is given back: with Z the
 rigid motion that has the group's own momentum and angular momentum (0 if joints connect it to the ground), the
 velocities become Z + s (v - Z). That is the nearest motion that keeps joints, momentum and angular momentum and has
-the energy required: that before the step plus the work of gravity and of other given forces.
+the energy required: that before the step plus the work of gravity.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _kinetic_energy(mass, M, twist, b):
 
 
 @inline_into_caller
-def require_energy(bodies, gravity, graph, mean, state, h, fraction):
-    """Write the energy that each group has after a part of the step: that before it, and the work of given forces."""
+def require_energy(bodies, gravity, graph, mean, state):
+    """Write the energy that each group has after a part of the step: that before it, and the work of gravity."""
     tally = mean.tally
     tally[:, REQUIRED] = 0.0
     for k in range(graph.count[0]):
@@ -53,8 +53,6 @@ def require_energy(bodies, gravity, graph, mean, state, h, fraction):
         energy = _kinetic_energy(bodies.mass, world_inertia(bodies.inertia, mean.rotation, b), mean.twist, b)
         for n in range(3):
             energy += bodies.mass[b] * gravity[n] * (state.position[b, n] - mean.position[b, n])
-        for n in range(6):
-            energy += fraction * mean.force[b, n] * mean.velocity[b, n]
         tally[mean.group[b], REQUIRED] += energy
 
 

@@ -140,7 +140,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
             pointers, tables, state, inputs, work, controls, stages, index, fraction * h, fraction
         )
         if status == SOLVED:
-            require_energy(tables.bodies, tables.gravity, graph, mean, state, fraction * h, fraction)
+            require_energy(tables.bodies, tables.gravity, graph, mean, state)
             _set_end_velocities(graph, mean, state.twist)
             status = _project_velocities(pointers, tables, state, work, controls, stages, h)
         if status == SOLVED:

@@ -219,18 +219,36 @@ def _solve_controls(pointers, tables, state, inputs, work, controls, targets, hi
     return status
 
 
+@inline
+def _copy_twists(source, out):
+    for b in range(len(source)):
+        for n in range(6):
+            out[b, n] = source[b, n]
+
+
 @inline_into_caller
-def _begin_mean_motion(tables, inputs, work, controls, targets, stages, state, index, h):
+def _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h):
+    """Add the impulses of muscles at the start, where they change no momentum; joints are fixed. Return a status."""
+    discard_factors(stages)
+    disable_controls(tables.joints, controls, work.rows)
+    load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+    _apply_forces(work.graph, work.factor.block, inputs.body_wrench, h)
+    status = solve_and_add_impulses(pointers, tables, state, work, stages)
+    if status == SOLVED:
+        copy_velocities(work.graph, work.factor.block, state.twist)
+    return status
+
+
+@inline_into_caller
+def _begin_mean_motion(tables, work, controls, targets, stages, state, index, h):
     """Reset the given impulses of the mean motion and set the targets of controls."""
     mean = stages.mean
-    for b in range(len(mean.force)):
-        for n in range(6):
-            mean.force[b, n] = h * inputs.body_wrench[b, n]
-            mean.wrench[b, n] = mean.force[b, n]
-            mean.begin_twist[b, n] = state.twist[b, n]
+    mean.wrench[:, :] = 0.0
+    _copy_twists(state.twist, mean.begin_twist)
     for k in range(len(mean.impulse)):
         mean.begin_impulse[k] = stages.impulse[k]
     mean.balance[:] = EXACT
+    mean.is_replaced[0] = 0
     if len(controls.every) > 0:
         set_control_targets(tables.joints, controls, targets, stages, state.coordinate, work.rows, index, h)
         for n in range(len(controls.every)):
@@ -253,14 +271,6 @@ def _note_given_impulses(tables, work, mean):
                     mean.balance[mean.group[b]] = NOT_BALANCED
                     for n in range(6):
                         mean.wrench[b, n] += p * rows.jacobian[e, n]
-
-
-@inline_into_caller
-def _yield_and_shift(tables, state, work, controls, stages):
-    """Shift the targets of controls and the laws of contacts to the velocities of the last solve."""
-    h, first, rows = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], work.rows
-    yield_to_contacts(tables.joints, controls, stages, state.coordinate, rows, state.twist, h)
-    shift_laws_to_solution(rows, work.graph.node, work.factor, first, rows.used[0], CORRECTION_SOFTENING)
 
 
 @inline_into_caller
@@ -301,23 +311,43 @@ def _solve_end_velocities(pointers, tables, state, work, controls, stages):
 
 
 @inline
-def _has_mean_motion(controls, mode, part):
+def _store_replaced(joints, controls, value, replaced):
+    """Store the impulses of controls in stage 4."""
+    for n in range(len(controls.every)):
+        k = joints.drive_row[controls.every[n]]
+        replaced[k] = value[k, IMPULSE]
+
+
+@inline
+def _subtract_replaced(joints, controls, replaced, impulse):
+    """Subtract the impulses that other forces exert in place of controls."""
+    for n in range(len(controls.every)):
+        k = joints.drive_row[controls.every[n]]
+        impulse[k] -= replaced[k]
+
+
+@inline
+def _has_mean_motion(controls, feasible, contact_count, mode, part):
     """Return True if the step is made by the energy-momentum equations.
 
-    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start.
+    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start. Where
+    other forces replace the impulses of controls and attain them all, the motion is that of the controls.
     """
-    return (
-        part <= FINISH
-        and controls.knows_contacts[0] == 0
-        and (mode == EQUATIONS or (mode == CONTACTS and len(controls.every) == 0))
-    )
+    if mode == IN_PARTS:
+        if part != POSITION or contact_count > 0:
+            return False
+        for n in range(len(controls.every)):
+            if not feasible[controls.every[n]]:
+                return False
+        return True
+    return mode == EQUATIONS or (mode == CONTACTS and len(controls.every) == 0)
 
 
 @inline_into_caller
 def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history, stages, index, is_solved):
     """Make stages 3 to 6 by the energy-momentum equations and return a status.
 
-    `is_solved`: stages 4 and 5 were solved; of their impulses, those of contacts act.
+    `is_solved`: stages 4 and 5 were solved; of their impulses, those in `stages.mean.wrench` act.
     """
     rows, first, mean, contact_arrays = work.rows, tables.contacts.first_row[0], stages.mean, work.contact_arrays
     contact_count = contact_arrays.count[CONTACTS_NOW]
@@ -326,9 +356,7 @@ def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history,
         for k in range(first):
             state.active_piece[k] = stages.active_piece[k]
             stages.impulse[k] = mean.begin_impulse[k]
-        for b in range(len(state.twist)):
-            for n in range(6):
-                state.twist[b, n] = mean.begin_twist[b, n]
+        _copy_twists(mean.begin_twist, state.twist)
     disable_contacts(rows, first)
     contact_arrays.count[CONTACTS_NOW] = 0
     status = advance_mean_motion_by_pointer(pointers, tables, state, inputs, work, controls, history, stages, index)
@@ -348,7 +376,7 @@ def _return_to_start(pointers, tables, state, inputs, work, stages, index):
 
 
 @inline_into_caller
-def _remove_gained_energy(tables, state, work, stages, h):
+def _remove_gained_energy(tables, state, work, stages):
     """Remove the energy that position correction added to groups without controls; return False if there was any."""
     mean, graph = stages.mean, work.graph
     copy_poses(stages.position, stages.quaternion, mean.position, mean.quaternion)
@@ -357,8 +385,7 @@ def _remove_gained_energy(tables, state, work, stages, h):
     for b in range(len(state.twist)):
         for n in range(6):
             mean.twist[b, n] = mean.begin_twist[b, n]
-            mean.velocity[b, n] = 0.5 * (mean.begin_twist[b, n] + state.twist[b, n])
-    require_energy(tables.bodies, tables.gravity, graph, mean, state, h, 1.0)
+    require_energy(tables.bodies, tables.gravity, graph, mean, state)
     return balance_energy(tables.bodies, graph, mean, work.scratch.rotation, state, True)
 
 
@@ -369,7 +396,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contact_count = contact_arrays.count[CONTACTS_NOW]
     if mode == CONTACTS or mode == IN_PARTS:
-        _yield_and_shift(tables, state, work, controls, stages)
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], CORRECTION_SOFTENING)
     shift_laws_to_solution(
         rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
     )
@@ -394,18 +421,21 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
 def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index, part):
     """Make stages 3 to 6 of step `index`, or a part of them, and return a status."""
     rows, contact_arrays, mean = work.rows, work.contact_arrays, stages.mean
-    first, h, contact_count = (
-        tables.contacts.first_row[0], tables.parameters[STEP_SIZE], contact_arrays.count[CONTACTS_NOW],
-    )  # fmt: skip
+    h, contact_count = tables.parameters[STEP_SIZE], contact_arrays.count[CONTACTS_NOW]
     mode, known = _step_mode(controls, contact_count, part), controls.knows_contacts[0] > 0
     status, energy_status = stages.solver_stats[STATUS], SOLVED
-    exact = _has_mean_motion(controls, mode, part)
-    if part <= FINISH:
-        _begin_mean_motion(tables, inputs, work, controls, targets, stages, state, index, h)
+    exact = _has_mean_motion(controls, stages.feasible, contact_count, mode, part)
+    if exact and part <= FINISH and contact_count == 0 and inputs.body_wrench.any():
+        status = _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h)
+        if status != SOLVED:
+            return status
+    if part <= FINISH or part == CONTROL:
+        _begin_mean_motion(tables, work, controls, targets, stages, state, index, h)
     while True:
         is_solved = part != POSITION and (not exact or contact_count > 0)
         if part == REPLACE:
             status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
+            mean.is_replaced[0] = 1
         elif is_solved:
             if not known:
                 contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
@@ -417,17 +447,27 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
                 status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
                 _note_given_impulses(tables, work, mean)
         stages.solver_stats[STATUS] = status
+        if part == CONTROL:
+            _store_replaced(tables.joints, controls, work.factor.value, mean.replaced)
         if part == CONTROL or part == REPLACE or (status != SOLVED and status != FRICTION_NOT_CONVERGED):
             return status
+        if (mode == CONTACTS or mode == IN_PARTS) and energy_status == SOLVED:
+            yield_to_contacts(tables.joints, controls, stages, state.coordinate, rows, state.twist, h)
         if not exact:
             break
+        if part == POSITION:
+            _copy_twists(state.twist, stages.total_change)
+        if part == POSITION and mean.is_replaced[0]:
+            _subtract_replaced(tables.joints, controls, mean.replaced, mean.begin_impulse)
         energy_status = _solve_mean_motion(
-            pointers, tables, state, inputs, work, controls, history, stages, index, is_solved
+            pointers, tables, state, inputs, work, controls, history, stages, index, is_solved or part == POSITION
         )
         if energy_status == SOLVED or energy_status == ENERGY_NOT_KEPT:
             break
         exact, energy_status = False, ENERGY_NOT_KEPT
         _return_to_start(pointers, tables, state, inputs, work, stages, index)
+        if part == POSITION:
+            _copy_twists(stages.total_change, state.twist)
     contact_status, position_status = status, SOLVED
     if not exact:
         status, position_status = _correct_positions(
@@ -435,7 +475,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         )
         if status != SOLVED:
             return status
-        if part <= FINISH and not _remove_gained_energy(tables, state, work, stages, h):
+        if part <= FINISH and not _remove_gained_energy(tables, state, work, stages):
             energy_status = ENERGY_NOT_KEPT
         if mode == EQUATIONS:
             copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
