@@ -88,7 +88,9 @@ MAX_PROJECTIONS = 30
 MAX_ROTATION = 0.5
 """Maximum angle [rad] by which one of them rotates a body."""
 JOINTS_LEFT_OPEN = 16
-"""Status added when joints could not be closed."""
+"""Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
+ENERGY_NOT_KEPT = 32
+"""Status added when an impulse step did not keep its energy, which was only prevented from rising."""
 FRICTION_NOT_CONVERGED = 8
 """Status added when friction bounds have not converged: the step is valid, its bounds are slightly off."""
 
@@ -169,8 +171,8 @@ def _move_by_solution(graph, block, state, velocity, h):
 def close_joints(pointers, tables, state_at, inputs, work, index):
     """Move bodies until hard joints are closed, by the least kinetic distance; velocities are not changed.
 
-    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns SOLVED
-    or JOINTS_LEFT_OPEN.
+    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns
+    SOLVED or JOINTS_LEFT_OPEN.
     """
     state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
     graph, factor = load_shared(work.graph, work.factor)

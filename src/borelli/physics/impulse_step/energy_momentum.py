@@ -13,6 +13,7 @@ from borelli.physics.impulse_step.mean_motion import solve_mean_motion_by_pointe
 from borelli.physics.impulse_step.stage_laws import fix_joints
 from borelli.physics.impulse_step.stage_solve import load_momenta_by_pointer, solve_stage_by_pointer
 from borelli.physics.rigid_bodies import copy_poses, copy_velocities
+from borelli.physics.soft_step import ENERGY_NOT_KEPT
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
@@ -21,8 +22,8 @@ MIN_FRACTION = 1.0 / 1024.0
 """Smallest fraction of a step that is tried."""
 QUICK_ITERATIONS = 12
 """Newton iterations of a part up to which the next one may be twice as long."""
-ENERGY_NOT_KEPT = 32
-"""Status added when a step did not keep its energy: energy was only prevented from rising."""
+MAX_STEP_ITERATIONS = 3000
+"""Maximum number of Newton iterations in all parts of a step."""
 
 
 @inline
@@ -74,10 +75,9 @@ def _set_end_velocities(graph, mean, twist):
         b = graph.node[k, BODY]
         for n in range(3):
             twist[b, n] = 2.0 * mean.velocity[b, n] - mean.twist[b, n]
-        x, y, z = _rotate_back(
-            mean.rotation, b, 2.0 * mean.velocity[b, 3] - mean.twist[b, 3], 2.0 * mean.velocity[b, 4] - mean.twist[b, 4],
-            2.0 * mean.velocity[b, 5] - mean.twist[b, 5],
-        )  # fmt: skip
+        u, w = mean.velocity, mean.twist
+        x, y, z = 2.0 * u[b, 3] - w[b, 3], 2.0 * u[b, 4] - w[b, 4], 2.0 * u[b, 5] - w[b, 5]
+        x, y, z = _rotate_back(mean.rotation, b, x, y, z)
         twist[b, 3], twist[b, 4], twist[b, 5] = _rotate(mean.end_rotation, b, x, y, z)
 
 
@@ -130,7 +130,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
     graph, scratch, mean = work.graph, work.scratch, stages.mean
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
     divisible = len(controls.every) == 0
-    done, fraction, kept = 0.0, 1.0, True
+    done, fraction, kept, iterations = 0.0, 1.0, True, 0
     mean.total_impulse[:] = 0.0
     while done < 1.0:
         store_start(tables, state, scratch, mean)
@@ -139,6 +139,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
         status = solve_mean_motion_by_pointer(
             pointers, tables, state, inputs, work, controls, stages, index, fraction * h, fraction
         )
+        iterations += stages.corrections[0]
         if status == SOLVED:
             require_energy(tables.bodies, tables.gravity, graph, mean, state)
             _set_end_velocities(graph, mean, state.twist)
@@ -160,7 +161,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
             history.mean_known[0] = 0  # once more, from the present velocities
             continue
         fraction *= 0.5
-        if not divisible or fraction < MIN_FRACTION:
+        if not divisible or fraction < MIN_FRACTION or iterations > MAX_STEP_ITERATIONS:
             copy_poses(stages.position, stages.quaternion, state.position, state.quaternion)
             for b in range(len(state.twist)):
                 for n in range(6):

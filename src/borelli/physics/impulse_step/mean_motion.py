@@ -19,11 +19,16 @@ from __future__ import annotations
 from math import sqrt
 
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
-from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_matrix
+from borelli.numerics.rotation_kernels import quaternion_product, rotation_matrix
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
 from borelli.physics.arrays.joints import HINGE, UNIVERSAL
 from borelli.physics.impulse_step.controlled_joints import compute_ball_rotations_by_pointer, set_control_corrections
-from borelli.physics.impulse_step.position_correction import ROUNDING_UNIT, TARGET_TOLERANCE, limit_rotation
+from borelli.physics.impulse_step.position_correction import (
+    ACCEPTED_ERROR,
+    ROUNDING_UNIT,
+    TARGET_TOLERANCE,
+    limit_rotation,
+)
 from borelli.physics.impulse_step.stage_laws import copy_errors, disable_row, largest_joint_error
 from borelli.physics.impulse_step.stage_solve import solve_stage_by_pointer
 from borelli.physics.rigid_bodies import compute_rotations, move_body
@@ -45,6 +50,9 @@ MAX_WORSE = 6
 """Number of iterations without a smaller error after which Newton's method is given up."""
 ACCEPTED_RATIO = 100.0
 """Ratio to the tolerances of errors that are accepted if they decrease no further: rounding of long chains."""
+ACCEPTED_DEFECT = 1e-8
+"""The same, relative, as MOMENTUM_TOLERANCE after MAX_WORSE iterations: the impulses of redundant rows are not
+determined; gaps then are at most ACCEPTED_ERROR."""
 
 
 @inline
@@ -380,8 +388,10 @@ def solve_mean_motion(pointers, tables, state, inputs, work, controls, stages, i
             continue
         if error < best:
             best, best_iteration = error, iteration
-        if not error < 1e250 or iteration > best_iteration + MAX_WORSE:
+        if not error < 1e250:
             return NOT_CONVERGED
+        if iteration > best_iteration + MAX_WORSE:
+            return SOLVED if max(gap, miss) <= ACCEPTED_ERROR and defect <= ACCEPTED_DEFECT else NOT_CONVERGED
         last = error
         mark_for_factoring(graph, 1)
         status = solve_stage_by_pointer(pointers, tables, state, work, stages)

@@ -43,7 +43,7 @@ from borelli.physics.impulse_step.energy_balance import (
     balance_energy,
     require_energy,
 )
-from borelli.physics.impulse_step.energy_momentum import ENERGY_NOT_KEPT, advance_mean_motion_by_pointer
+from borelli.physics.impulse_step.energy_momentum import advance_mean_motion_by_pointer
 from borelli.physics.impulse_step.joint_limits import are_limits_hit, disable_limits
 from borelli.physics.impulse_step.modes import (
     CONTACTS,
@@ -55,7 +55,7 @@ from borelli.physics.impulse_step.modes import (
     POSITION,
     REPLACE,
 )
-from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT, correct_positions_by_pointer
+from borelli.physics.impulse_step.position_correction import correct_positions_by_pointer
 from borelli.physics.impulse_step.stage_laws import (
     disable_contacts,
     disable_marked,
@@ -74,7 +74,9 @@ from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_po
 from borelli.physics.rows.contact_rows import CONTACTS_NOW
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
+    ENERGY_NOT_KEPT,
     FRICTION_NOT_CONVERGED,
+    JOINTS_LEFT_OPEN,
     fill_persistent_rows_by_pointer,
     fill_rows,
     is_order_current,
@@ -330,9 +332,12 @@ def _subtract_replaced(joints, controls, replaced, impulse):
 def _has_mean_motion(controls, feasible, contact_count, mode, part):
     """Return True if the step is made by the energy-momentum equations.
 
-    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start. Where
+    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start; a net may
+    have no pose without gaps. Where
     other forces replace the impulses of controls and attain them all, the motion is that of the controls.
     """
+    if controls.is_net[0]:
+        return False
     if mode == IN_PARTS:
         if part != POSITION or contact_count > 0:
             return False
@@ -409,7 +414,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )
     status = position_status
-    if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
+    if position_status == SOLVED or position_status == JOINTS_LEFT_OPEN:
         status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
     contact_arrays.count[CONTACTS_NOW] = contact_count
     if status == SOLVED:
