@@ -30,7 +30,10 @@ def joint(draw, name, kinds, parent, child, on_parent, on_child, *, closes_loop=
 def random_tree(draw, links, *, free, kinds=("hinge", "ball")):
     """Return a tree of rods: lengths 0.02 to 1 m, masses 0.05 to 5 kg, branches; free in space or pinned."""
     bodies, joints = [], []
-    lengths, masses = np.exp(draw.uniform(np.log(0.02), 0.0, links)), 0.05 * np.exp(draw.uniform(0.0, np.log(100), links))
+    lengths, masses = (
+        np.exp(draw.uniform(np.log(0.02), 0.0, links)),
+        0.05 * np.exp(draw.uniform(0.0, np.log(100), links)),
+    )
     for k, (length, mass) in enumerate(zip(lengths, masses, strict=True)):
         slender, across = draw.uniform(0.05, 0.3) ** 2, mass * length**2 / 12.0
         inertia = across * np.diag([2.0 * slender, 1.0 + slender, 1.0 + slender])

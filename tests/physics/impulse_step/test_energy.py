@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ellipj, ellipk
 
+import borelli as bo
 from borelli.control import PD, make_controls, targets_from_functions, track_targets
-from borelli.model.human import human
 from borelli.model.mechanisms import Z_TO_X, chain
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.physics.diagnostics import rotation_matrices
@@ -169,15 +169,18 @@ def test_a_free_body_follows_euler():
 
 def test_a_floating_human_keeps_its_angular_momentum():
     """It moves its arms about all three axes; control torques are internal."""
-    model = human(mass=70.0, height=1.75)
+    model = bo.human(mass=70.0, height=1.75)
     model = Model(model.name, model.bodies, model.joints, gravity=(0.0, 0.0, 0.0))
     names = [c.name for joint in model.joints if joint.kind != "free" for c in joint.coordinates if not c.locked]
     moving = [name for name in names if "shoulder" in name or "arm" in name][:6]
     assert moving
-    curves = {name: (lambda t, k=k: 0.3 * np.sin(3.0 * t + k) if k >= 0 else 0.0 * t)
-              for k, name in enumerate(moving)} | {n: (lambda t: 0.0 * t) for n in names if n not in moving}  # fmt: skip
-    lower = {c.name: c for joint in model.joints for c in joint.coordinates}
-    curves = {n: (lambda t, f=f, c=lower[n]: np.clip(f(t), c.lower, c.upper)) for n, f in curves.items()}
+    limits = {c.name: c for joint in model.joints for c in joint.coordinates}
+
+    def curve(name):
+        size, phase = (0.3, moving.index(name)) if name in moving else (0.0, 0)
+        return lambda t: np.clip(size * np.sin(3.0 * t + phase), limits[name].lower, limits[name].upper)
+
+    curves = {name: curve(name) for name in names}
     controls = make_controls(targets_from_functions(model, curves), PD(100.0))
     data = track_targets(model, controls, duration=1.0, initial_twists={})
     momentum, linear = data["angular_momentum"].values, data["linear_momentum"].values
