@@ -1,11 +1,10 @@
-"""Reference impulse step for chains of hinges and balls: dense J M^-1 J^T (Weinstein et al. 2008)."""
+"""Reference impulse step for chains of hinges and balls on the ground: the energy-momentum equations, dense."""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag, null_space
 from scipy.optimize import root
-from scipy.spatial.transform import Rotation
 
 
 class TwinJoint(NamedTuple):
@@ -80,40 +79,61 @@ class Twin:
         impulse = np.linalg.solve(J @ inverse @ J.T, aim - J @ self.v.ravel())
         self.v = self.v + (inverse @ J.T @ impulse).reshape(-1, 6)
 
-    def move(self, h, x, R):
-        """Move bodies from given poses by their velocities."""
-        self.x = x + h * self.v[:, :3]
-        turns = [Rotation.from_rotvec(h * w).as_matrix() for w in self.v[:, 3:]]
-        self.R = np.array([turn @ before for turn, before in zip(turns, R, strict=True)])
+    def move(self, h, u, x, R):
+        """Move bodies from given poses by their mean velocities: R' = (1 - [h w / 2])^-1 (1 + [h w / 2]) R."""
+        self.x = x + h * u[:, :3]
+        halves = [0.5 * h * cross_matrix(w) for w in u[:, 3:]]
+        self.R = np.array(
+            [
+                np.linalg.solve(np.eye(3) - half, (np.eye(3) + half) @ before)
+                for half, before in zip(halves, R, strict=True)
+            ]
+        )
+
+    def energy(self):
+        own = [0.5 * w @ R @ M @ R.T @ w for w, R, M in zip(self.v[:, 3:], self.R, self.inertia, strict=True)]
+        return 0.5 * np.sum(np.array(self.mass)[:, None] * self.v[:, :3] ** 2) + np.sum(own)
 
     def step(self, h):
-        """Make the six stages, without contacts."""
+        """Make a step by the energy-momentum equations, without contacts."""
         J, _, controls = self.rows()
         now = [0.0 if joint is None else self.angle(joint) for joint in controls]
         speed = J @ self.v.ravel()
         rates = speed if self.before is None else (np.array(now) - self.before) / h
         responses = [(0.0, 0.0) if joint is None else joint.response for joint in controls]
         aims = np.array([a * q + b * rate for (a, b), q, rate in zip(responses, now, rates, strict=True)])
-        for b, R in enumerate(self.R):
-            M, w = R @ self.inertia[b] @ R.T, self.v[b, 3:]
-            # M (w' - w) + h w' x M w' = 0, one Newton step from w
-            slope = M + h * (cross_matrix(w) @ M - cross_matrix(M @ w))
-            self.v[b, 3:] -= np.linalg.solve(slope, h * np.cross(w, M @ w))
-            self.v[b, :3] += h * self.gravity
-        self.project(J, (aims - now) / h)
+        x, R, v, n = self.x, self.R, self.v, len(self.mass)
+        before = self.energy()
+        mass = np.array(self.mass)[:, None]
 
-        # Weinstein et al. 2008, appendix A: impulses at the start that close all joints at the end
-        x, R, v, push = self.x, self.R, self.v, np.linalg.solve(self.mass_matrix(), J.T)
+        def end_velocities(u):
+            local = [Rb.T @ (2.0 * w - w0) for Rb, w, w0 in zip(R, u[:, 3:], v[:, 3:], strict=True)]
+            return np.hstack([2.0 * u[:, :3] - v[:, :3], [end @ w for end, w in zip(self.R, local, strict=True)]])
 
-        def errors(impulse):
-            self.v = v + (push @ impulse).reshape(-1, 6)
-            self.move(h, x, R)
-            return (self.rows()[1] - aims) / h
+        def balance(unknown):
+            u, p = unknown[: 6 * n].reshape(n, 6), unknown[6 * n :]
+            self.move(h, u, x, R)
+            errors = (self.rows()[1] - aims) / h
+            after = end_velocities(u)
+            end_x, end_R = self.x, self.R
+            self.x, self.R = 0.5 * (x + end_x), 0.5 * (R + end_R)
+            mean = self.rows()[0]
+            self.x, self.R = end_x, end_R
+            linear = mass * (after[:, :3] - v[:, :3] - h * self.gravity)
+            spins = [
+                Re @ M @ Re.T @ w - Rb @ M @ Rb.T @ w0
+                for Re, Rb, M, w, w0 in zip(end_R, R, self.inertia, after[:, 3:], v[:, 3:], strict=True)
+            ]
+            return np.concatenate([(np.hstack([linear, spins]) - (mean.T @ p).reshape(n, 6)).ravel(), errors])
 
-        found = root(errors, np.zeros(len(J)), tol=1e-14)
-        assert np.abs(errors(found.x)).max() * h < 1e-13
+        found = root(balance, np.concatenate([v.ravel(), np.zeros(len(J))]), tol=1e-14)
+        assert np.abs(balance(found.x)).max() * h < 1e-13
+        self.v = end_velocities(found.x[: 6 * n].reshape(n, 6))
         J, _, controls = self.rows()
         self.project(
             J, np.array([0.0 if j is None else self.angle(j) - q for j, q in zip(controls, now, strict=True)]) / h
         )
+        if all(joint is None for joint in controls):  # the energy that the projection removed is given back
+            required = before + np.sum(mass * self.gravity * (self.x - x))
+            self.v = self.v * np.sqrt(required / self.energy())
         self.before = np.array(now)

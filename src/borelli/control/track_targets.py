@@ -22,7 +22,6 @@ from borelli.physics.force_elements.elements import ForceElement
 from borelli.physics.force_elements.evaluate import ElementInputs, Elements, placeholder_forces
 from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_sensors
 from borelli.physics.impulse_step.arrays import Controls, compile_impulse
-from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.inputs import AppliedForce
 from borelli.physics.muscle_step.arrays import make_muscle_tables
@@ -141,7 +140,7 @@ def track_targets(
         }  # fmt: skip
         simulation, record, muscles = _track_with_impulses(arrays, initial_coordinates, **own, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
-        data = _with_gap_note(to_dataset(simulation.compiled, record, time))
+        data = to_dataset(simulation.compiled, record, time)
         data = Elements(model, elements).add_to(data, record.pose, record.twist)
         data = simulation.add_to(data) if isinstance(simulation, MuscleImpulseSimulation) else data
         data = data if muscles is None else muscles.add_to(data)
@@ -248,16 +247,6 @@ def _set_compliance(
             raise SettingsError(f"contact_compliance: That of {name!r} is {value:g}. Pass a positive number.")
         tables.compliance[compiled.coordinate_index[name]] = value
     tables.knows_contacts[0] = 1
-
-
-def _with_gap_note(data: xarray.Dataset) -> xarray.Dataset:
-    """Add a note to the dataset if joints were left open."""
-    count = int((data["solver_status"] >= POSITION_ERROR_LEFT).sum())
-    if count:
-        largest = 1e3 * float(data["joint_gap"].max())
-        text = f"Joints were left open, by up to {largest:.2g} mm, in {count} of the recorded steps. Shorten the step."
-        data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], text)))
-    return data
 
 
 def _with_controls(data: xarray.Dataset, target: Array, acting: Mapping[str, Control]) -> xarray.Dataset:

@@ -69,13 +69,17 @@ def momentum(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floa
     return linear.sum(axis=1), angular.sum(axis=1)
 
 
-def joint_gap(compiled: CompiledModel, pose: Floats) -> Floats:
-    """Return the largest distance (frames,) between the two anchors of a ball, universal, hinge or fixed joint [m]."""
+def joint_gap(compiled: CompiledModel, pose: Floats, *, only_hard: bool = False) -> Floats:
+    """Return the largest distance (frames,) between the two anchors of a ball, universal, hinge or fixed joint [m].
+
+    With `only_hard`, joints that yield by their softness do not count.
+    """
     tables = compiled.tables.joints
     rotation = rotation_matrices(pose[:, :, 3:])
     largest = np.zeros(len(pose))
     for j, joint in enumerate(compiled.model.joints):
-        if joint.kind not in ("ball", "universal", "hinge", "fixed"):
+        is_soft = np.isfinite(joint.softness.stiffness) or bool(joint.softness.cfm)
+        if joint.kind not in ("ball", "universal", "hinge", "fixed") or (only_hard and is_soft):
             continue
         ends = []
         for body, anchor in ((tables.child[j], tables.anchor_child[j]), (tables.parent[j], tables.anchor_parent[j])):

@@ -32,6 +32,7 @@ from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_se
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
+from borelli.physics.soft_step import ENERGY_NOT_KEPT, JOINTS_LEFT_OPEN
 from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 
@@ -47,7 +48,9 @@ CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
 MAX_STEPS = 2_000_000_000
 """Maximum number of steps of a run."""
-STATUS_MEANING = "0: solved; 8: friction bounds not converged; 16: joints left open"
+STATUS_MEANING = "0: solved, or a sum of 8: friction bounds not converged; 16: joints left open; 32: energy not kept"
+JOINT_GAP_LIMIT = 1e-4
+"""Gap of a hard joint [m] above which the result has a warning."""
 
 
 def initial_state(
@@ -263,7 +266,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
             "step_s": h,
             "version": _version(),
             "settings": json.dumps(asdict(compiled.settings)),
-            "notes": "; ".join((*model.notes, *compiled.notes)),
+            "notes": "; ".join((*model.notes, *compiled.notes, *_warnings(compiled, record))),
         },
     )
 
@@ -284,6 +287,30 @@ def _contact_variables(record: Floats, bodies: int, h: float) -> dict[str, Any]:
         moment_frame = f"world; of {other} on the body, about the origin"
         result[moment] = dims, one[..., GROUND_MOMENT:] / h, "N m", moment_frame
     return result
+
+
+def _warnings(compiled: CompiledModel, record: Record) -> list[str]:
+    """Return warnings about joints that opened and energy that was not kept, in sentences."""
+    status, warnings = record.solver_stats[:, STATUS], []
+    gap = diagnostics.joint_gap(compiled, record.pose, only_hard=True)
+    largest, left_open = float(gap.max(initial=0.0)), int((status & JOINTS_LEFT_OPEN > 0).sum())
+    if left_open:
+        warnings.append(
+            f"Joints were left open, by up to {1e3 * largest:.2g} mm, in {left_open} of the recorded steps. Shorten "
+            "the step."
+        )
+    elif largest > JOINT_GAP_LIMIT:
+        opened = int((gap > JOINT_GAP_LIMIT).sum())
+        warnings.append(
+            f"Joints opened by up to {1e3 * largest:.2g} mm, more than {1e3 * JOINT_GAP_LIMIT:g} mm in {opened} of the "
+            "recorded steps. Shorten the step."
+        )
+    lost = int((status & ENERGY_NOT_KEPT > 0).sum())
+    if lost:
+        warnings.append(
+            f"Energy was only prevented from rising, not kept, in {lost} of the recorded steps. Shorten the step."
+        )
+    return warnings
 
 
 def _mixed(units: Sequence[str], rotational: str, translational: str) -> str:

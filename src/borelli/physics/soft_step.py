@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isnan, sqrt
 
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
@@ -33,6 +33,7 @@ from borelli.physics.rigid_bodies import (
     integrate_poses,
     is_finite,
     load_bodies,
+    move_body,
     sum_applied_forces,
 )
 from borelli.physics.rows.contact_rows import (
@@ -51,10 +52,19 @@ from borelli.physics.rows.coordinate_rows import (
     set_drive_targets_from_twists,
 )
 from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints, put_point_arm
-from borelli.physics.rows.laws import bounded_law, no_law, soft_law
+from borelli.physics.rows.laws import bounded_law, fixed_impulse, no_law, soft_law
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
-from borelli.physics.solver.elimination_order import mark_for_factoring, order_bodies
-from borelli.physics.solver.factor_arrays import ABSENT, ACTIVE_PIECE, IMPULSE, KIND, NEWTON_STEPS, list_rows
+from borelli.physics.solver.elimination_order import BODY, mark_for_factoring, order_bodies
+from borelli.physics.solver.factor_arrays import (
+    ABSENT,
+    ACTIVE_PIECE,
+    IMPULSE,
+    KIND,
+    MOMENTUM,
+    NEWTON_STEPS,
+    SOLUTION,
+    list_rows,
+)
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
@@ -71,6 +81,16 @@ MAX_QUICK_ITERATIONS = 4
 """Newton iterations of a solve above which contacts are changing and are solved together at once."""
 BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
+MAX_JOINT_GAP = 1e-5
+"""Errors of hard joints [m or rad] that are left to the next step."""
+MAX_PROJECTIONS = 30
+"""Maximum number of projections that close the joints."""
+MAX_ROTATION = 0.5
+"""Maximum angle [rad] by which one of them rotates a body."""
+JOINTS_LEFT_OPEN = 16
+"""Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
+ENERGY_NOT_KEPT = 32
+"""Status added when an impulse step did not keep its energy, which was only prevented from rising."""
 FRICTION_NOT_CONVERGED = 8
 """Status added when friction bounds have not converged: the step is valid, its bounds are slightly off."""
 
@@ -96,11 +116,94 @@ def step(pointers, tables, state_at, inputs, work, index):
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
-    scratch.solver_stats[STATUS] = status
+        scratch.solver_stats[STATUS] = status
+        if len(tables.joints.hard_row) > 0 and not aimed and len(inputs.marker) == 0:
+            scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
 
 step_by_pointer = by_pointer(step)
+
+
+@inline
+def _largest_joint_error(joints, c, h):
+    """Return the largest error of a hard row [m or rad]."""
+    largest = 0.0
+    for n in range(len(joints.hard_row)):
+        largest = max(largest, abs(c[joints.hard_row[n], 0]) / joints.hard_alpha[n])
+    return h * largest
+
+
+@inline
+def _load_projection(joints, rows, graph, factor):
+    """Set the laws of hard rows to the correction of all of their errors; disable all others, and momenta."""
+    for k in range(rows.used[0]):
+        rows.offset[k] = 0.0
+        if factor.mark[k, KIND] != ABSENT and (k >= joints.row_ranges[COUPLING_ROWS] or rows.beta[k, 0] > 0.0):
+            rows.break_u[k, 0] = rows.c[k, 0]
+            fixed_impulse(rows, k, 0.0)
+    for n in range(len(joints.hard_row)):
+        k = joints.hard_row[n]
+        if k >= joints.row_ranges[COUPLING_ROWS]:
+            soft_law(rows, k, rows.break_u[k, 0], 0.0)
+        rows.c[k, 0] /= joints.hard_alpha[n]
+    for k in range(graph.count[0]):
+        for n in range(6):
+            factor.block[k, MOMENTUM + n] = 0.0
+
+
+@inline
+def _move_by_solution(graph, block, state, velocity, h):
+    """Move bodies by the solved velocities for a time h, shortened so that no body rotates by much."""
+    fastest = 0.0
+    for k in range(graph.count[0]):
+        b = graph.node[k, BODY]
+        for n in range(6):
+            velocity[b, n] = block[k, SOLUTION + n]
+        fastest = max(fastest, velocity[b, 3] ** 2 + velocity[b, 4] ** 2 + velocity[b, 5] ** 2)
+    time = h if h * h * fastest <= MAX_ROTATION**2 else MAX_ROTATION / sqrt(fastest)
+    position, quaternion = state.position, state.quaternion
+    for k in range(graph.count[0]):
+        move_body(graph.node[k, BODY], time, velocity, position, quaternion, position, quaternion)
+
+
+@kernel_function
+def close_joints(pointers, tables, state_at, inputs, work, index):
+    """Move bodies until hard joints are closed, by the least kinetic distance; velocities are not changed.
+
+    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns
+    SOLVED or JOINTS_LEFT_OPEN.
+    """
+    state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
+    graph, factor = load_shared(work.graph, work.factor)
+    joints, h, status = tables.joints, tables.parameters[STEP_SIZE], JOINTS_LEFT_OPEN
+    for projection in range(MAX_PROJECTIONS):
+        compute_rotations(state.quaternion, scratch.rotation)
+        fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
+        if not _largest_joint_error(joints, rows.c, h) > MAX_JOINT_GAP:
+            status = SOLVED
+            break
+        if projection == 0:
+            for k in range(rows.used[0]):
+                scratch.impulse[k] = factor.value[k, IMPULSE]
+        load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
+        _load_projection(joints, rows, graph, factor)
+        mark_for_factoring(graph, 1)
+        switching = init_active_pieces(work.rows, work.factor)
+        solved = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
+        for j in range(len(joints.kind)):
+            for k in range(joints.row_first[j], joints.row_first[j + 1]):
+                soft_law(rows, k, 0.0, joints.beta[j])
+        if solved != SOLVED or not is_finite(graph, factor.block):
+            break
+        _move_by_solution(graph, factor.block, state, scratch.aim, h)
+    if projection > 0:
+        for k in range(rows.used[0]):
+            factor.value[k, IMPULSE] = scratch.impulse[k]
+    return status
+
+
+close_joints_by_pointer = by_pointer(close_joints)
 
 
 @inline_into_caller

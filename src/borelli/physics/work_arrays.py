@@ -37,6 +37,8 @@ class Scratch(NamedTuple):
     """(n, 6) twists that lead to the poses of the next frame."""
     speed: Floats
     """(q,) velocities of coordinates."""
+    impulse: Floats
+    """(rows,) impulses of the step, while joints are closed after it."""
     solver_stats: NDArray[np.int64]
     """(4,) as in `Record.solver_stats`."""
 
@@ -103,6 +105,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             wrench=np.zeros((bodies, 6)),
             aim=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
+            impulse=np.zeros(len(entries)),
             solver_stats=np.zeros(4, np.int64),
         ),
         links=links,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.model.formats.native import model_from_text
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -32,7 +33,7 @@ def summary(dataset: Dataset) -> dict[str, float]:
     if not model.ground and not model.self_collision:
         return metrics
     return metrics | {
-        "steps without converged friction": float((dataset["solver_status"] != 0).sum()),
+        "steps without converged friction": float((dataset["solver_status"] & FRICTION_NOT_CONVERGED > 0).sum()),
         "weight [N]": model.mass * float(np.linalg.norm(model.gravity)),
         "vertical ground reaction force, last quarter second [N]": float(force[late, 2].mean()),
     }

@@ -132,6 +132,9 @@ class JointTables(NamedTuple):
     """(5,) first joint, coupling, limit and drive row, and the end: JOINT_ROWS to ROWS_END of `indices`."""
     equation_row: Integers
     """(e,) rows of joints, couplings and locked coordinates."""
+    hard_row: Integers
+    hard_alpha: Floats
+    """Rows without compliance among those, and the fraction of their error that a step corrects."""
     # one per joint, limit or drive row of a body whose motion is prescribed
     prescribed_row: Integers
     prescribed_joint: Integers
@@ -268,6 +271,7 @@ def compile_joints(
     columns["row_ranges"] = _integers(ranges)
     locked_row = columns["drive_row"][columns["locked"] & (columns["drive_row"] >= 0)]
     columns["equation_row"] = _integers([*range(ranges[JOINT_ROWS], ranges[LIMIT_ROWS]), *locked_row])
+    columns.update(_hard_columns(columns))
     columns["rotation_driven"] = _rotation_driven(model, columns, driven_as_one)
     columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
@@ -342,6 +346,19 @@ def _joint_columns(model: Model, sides: Sequence[JointSides], rows: _Rows, step:
         "coordinate_first": _integers(coordinate_first),
         "tree_order": _tree_order(model),
     }
+
+
+def _hard_columns(columns: Columns) -> Columns:
+    """Return the hard rows of joints, couplings and locked coordinates that correct a fraction of their errors."""
+    first, beta, alpha = columns["row_first"], columns["beta"], columns["alpha"]
+    rows = [(k, alpha[j], beta[j]) for j in range(len(beta)) for k in range(first[j], first[j + 1])]
+    rows += zip(columns["coupling_row"], columns["coupling_alpha"], columns["coupling_beta"], strict=True)
+    owner = columns["joint"]
+    for i, k in enumerate(columns["drive_row"]):
+        if k >= 0 and columns["locked"][i]:
+            rows.append((k, alpha[owner[i]], beta[owner[i]]))
+    hard = [(int(k), float(a)) for k, a, b in rows if b == 0.0 and a > 0.0]
+    return {"hard_row": _integers([k for k, _ in hard]), "hard_alpha": _floats([a for _, a in hard])}
 
 
 def _tree_order(model: Model) -> Integers:

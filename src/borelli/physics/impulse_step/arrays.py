@@ -20,6 +20,7 @@ from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.compile_model import MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
 from borelli.physics.arrays.indices import GROUND_COLUMNS
+from borelli.physics.impulse_step.energy_balance import DRIVEN, FREE, GROUNDED, TALLY_COLUMNS
 from borelli.physics.inputs import Drive
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -96,6 +97,57 @@ class ControlHistory(NamedTuple):
     """(3, persistent rows) velocities along rows that position correction added in the last steps, the latest first."""
     curvature_count: Integers
     """(1,) number of steps with known curvature."""
+    half_change: Floats
+    """(bodies, 6) mean velocities of the last step less those before it."""
+    mean_impulse: Floats
+    """(persistent rows,) impulses of its mean motion."""
+    mean_known: Integers
+    """(1,) 1 if these two are known: the next step starts from them."""
+
+
+class MeanMotion(NamedTuple):
+    """Mean motion of a step, or of a part of it (`mean_motion`)."""
+
+    group: Integers
+    """(bodies,) group of bodies that joints connect, which has an energy of its own."""
+    group_kind: Integers
+    """(groups,) FREE, GROUNDED or DRIVEN."""
+    balance: Integers
+    """(groups,) balance of energy in this step."""
+    tally: Floats
+    """(groups, TALLY_COLUMNS) energy, momenta and inertia of each group."""
+    begin_twist: Floats
+    """(bodies, 6) velocities before the whole step, after collisions."""
+    begin_impulse: Floats
+    """(persistent rows,) impulses of collisions."""
+    position: Floats
+    quaternion: Floats
+    rotation: Floats
+    twist: Floats
+    """Bodies before the part of the step; `rotation` (bodies, 3, 3)."""
+    end_position: Floats
+    end_rotation: Floats
+    """Bodies after it."""
+    velocity: Floats
+    """(bodies, 6) mean velocities."""
+    impulse: Floats
+    """(persistent rows,) impulses along mean rows."""
+    total_impulse: Floats
+    """(persistent rows,) impulses of all parts, projections included."""
+    replaced: Floats
+    """(persistent rows,) impulses of controls that other forces exert."""
+    is_replaced: Integers
+    """(1,) 1 if they do."""
+    wrench: Floats
+    """(bodies, 6) impulses of contacts."""
+    reaction: Floats
+    """(bodies, 6) impulses of joints."""
+    at_limit: Flags
+    """(persistent rows,) 1 for rows of joint limits that act."""
+    free: Flags
+    """(coordinates,) 1 where no control clamps the coordinate to its limits."""
+    stiffness: Floats
+    """(bodies, 9) geometric stiffness of rotations."""
 
 
 class StageArrays(NamedTuple):
@@ -146,6 +198,7 @@ class StageArrays(NamedTuple):
     """(2 bodies, GROUND_COLUMNS) of contacts, as in `Record.ground`."""
     solver_stats: Integers
     """(4,) as in `Record.solver_stats`."""
+    mean: MeanMotion
 
 
 class ResponseCoefficients(NamedTuple):
@@ -379,7 +432,65 @@ def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:
         has_previous=np.zeros(1, np.int64),
         curvature=np.zeros((3, len(compiled.rows.entries))),
         curvature_count=np.zeros(1, np.int64),
+        half_change=np.zeros((len(compiled.model.bodies), 6)),
+        mean_impulse=np.zeros(len(compiled.rows.entries)),
+        mean_known=np.zeros(1, np.int64),
     )
+
+
+def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion:
+    bodies, rows = len(compiled.model.bodies), len(compiled.rows.entries)
+    group, kind = _groups(compiled, controls)
+    free = np.ones(len(compiled.model.coordinates), np.uint8)
+    free[controls.every] = 0
+    arrays: dict[str, Any] = {
+        name: np.zeros((bodies, 6))
+        for name in ("begin_twist", "twist", "velocity", "wrench", "reaction")
+    }  # fmt: skip
+    return MeanMotion(
+        **arrays,
+        group=group,
+        group_kind=kind,
+        balance=np.zeros(len(kind), np.int64),
+        tally=np.zeros((len(kind), TALLY_COLUMNS)),
+        position=np.zeros((bodies, 3)),
+        quaternion=np.zeros((bodies, 4)),
+        rotation=np.zeros((bodies, 3, 3)),
+        end_position=np.zeros((bodies, 3)),
+        end_rotation=np.zeros((bodies, 3, 3)),
+        impulse=np.zeros(rows),
+        begin_impulse=np.zeros(rows),
+        replaced=np.zeros(rows),
+        is_replaced=np.zeros(1, np.int64),
+        total_impulse=np.zeros(rows),
+        at_limit=np.zeros(rows, np.uint8),
+        free=free,
+        stiffness=np.zeros((bodies, 9)),
+    )
+
+
+def _groups(compiled: CompiledModel, controls: Controls) -> tuple[Integers, Integers]:
+    """Return the group of each body that joints or couplings connect, not through the ground, and the groups' kinds."""
+    joints, kinematic = compiled.tables.joints, compiled.tables.bodies.kinematic
+    label = np.arange(len(kinematic))
+    pairs = [*zip(joints.child, joints.parent, strict=True), *compiled.tables.bodies.links]
+    for a, b in pairs:
+        if min(a, b) >= 0 and not kinematic[a] and not kinematic[b]:
+            label[label == label[a]] = label[b]
+    names, group = np.unique(label, return_inverse=True)
+    kind = np.full(len(names), FREE, np.int64)
+    for j, (a, b) in enumerate(zip(joints.child, joints.parent, strict=True)):
+        if joints.row_first[j + 1] > joints.row_first[j]:
+            for body, other in ((a, b), (b, a)):
+                if body >= 0 and other < 0:
+                    kind[group[body]] = max(kind[group[body]], GROUNDED)
+                elif body >= 0 and kinematic[other]:
+                    kind[group[body]] = DRIVEN
+    for i in controls.every:
+        for body in (joints.child[joints.joint[i]], joints.parent[joints.joint[i]]):
+            if body >= 0:
+                kind[group[body]] = DRIVEN
+    return group.astype(np.int64), kind
 
 
 def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) -> StageArrays:
@@ -406,4 +517,5 @@ def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) ->
         impulse=np.zeros(rows),
         ground=np.zeros((2 * bodies, GROUND_COLUMNS)),
         solver_stats=np.zeros(4, np.int64),
+        mean=_make_mean_motion(compiled, controls),
     )

@@ -20,6 +20,8 @@ from borelli.physics.impulse_step.arrays import (
     make_target_trajectory,
 )
 from borelli.physics.impulse_step.controlled_joints import compute_ball_rotations
+from borelli.physics.impulse_step.energy_momentum import advance_mean_motion
+from borelli.physics.impulse_step.mean_motion import solve_mean_motion
 from borelli.physics.impulse_step.position_correction import correct_positions
 from borelli.physics.impulse_step.stage_laws import fill_contact_laws
 from borelli.physics.impulse_step.stage_solve import add_impulses, load_momenta, solve_stage
@@ -42,6 +44,8 @@ def impulse_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         load_momenta: (tables, state, work, 0.0, 1),
         solve_stage: (table, tables, state, work, stages),
         add_impulses: (tables, work, stages),
+        solve_mean_motion: (table, tables, state, inputs, work, controlled[0], stages, 0, 0.0, 0.0),
+        advance_mean_motion: (table, tables, state, inputs, work, controlled[0], *controlled[2:], 0),
         begin_step: (table, tables, state, inputs, work, *controlled, 0),
         correct_positions: (table, tables, state, inputs, work, controlled[0], controlled[2], stages, 0, 0),
         finish_step: (table, tables, state, inputs, work, *controlled, 0, 0),

@@ -44,7 +44,7 @@ from borelli.physics.impulse_step.stage_solve import (
     solve_stage_by_pointer,
 )
 from borelli.physics.rigid_bodies import compute_rotations, move_body
-from borelli.physics.soft_step import fill_persistent_rows_by_pointer
+from borelli.physics.soft_step import JOINTS_LEFT_OPEN, fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
@@ -62,8 +62,6 @@ ACCEPTED_ERROR = 1e-9
 """Errors with which the step is made if they decrease no further with any factors."""
 MAX_ERROR_LEFT = 0.05
 """Errors up to this are left to the next step, which begins with them; the status reports it."""
-POSITION_ERROR_LEFT = 16
-"""Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
 MAX_RATIO = 0.9
 """Ratio of errors after and before a correction above which the factors of stage 4 are replaced."""
 MAX_NET_RATIO = 0.25
@@ -123,7 +121,7 @@ def _add_change(graph, block, state, stages, h, mode):
 
 
 @inline
-def _limit_rotation(rows, factor, count, h):
+def limit_rotation(rows, factor, count, h):
     """Scale a correction that rotates a body by more than MAX_ROTATION: directions change with the pose."""
     block, value, fastest = factor.block, factor.value, 0.0
     for k in range(count):
@@ -209,7 +207,7 @@ def _solve_correction(pointers, tables, state, work, controls, stages, error, ma
         status = solve_stage_by_pointer(pointers, tables, state, work, stages)
         if status != SOLVED:
             break
-        _limit_rotation(rows, factor, graph.count[0], h)
+        limit_rotation(rows, factor, graph.count[0], h)
         add_impulses_by_pointer(pointers, tables, work, stages)
         mark_feasible_controls(joints, controls, stages, factor.mark)
         shift_laws_to_solution(rows, graph.node, factor, ranges[LIMIT_ROWS], ranges[DRIVE_ROWS], 1.0)
@@ -231,7 +229,7 @@ def _solve_correction(pointers, tables, state, work, controls, stages, error, ma
 def correct_positions(pointers, tables, state, inputs, work, controls, history, stages, index, step_mode):
     """Move bodies until joints are closed and controls at their targets; leave rows and velocities there.
 
-    Returns SOLVED, POSITION_ERROR_LEFT or the status of a failed solve.
+    Returns SOLVED, JOINTS_LEFT_OPEN or the status of a failed solve.
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
@@ -275,7 +273,7 @@ def correct_positions(pointers, tables, state, inputs, work, controls, history, 
     forget_saturated(joints, controls, stages, history)
     is_curvature = mode == FROM_START and (step_mode == EQUATIONS or step_mode == IN_PARTS)
     store_curvature(joints.row_ranges, history, stages.curvature, is_curvature)
-    return SOLVED if error <= ACCEPTED_ERROR else POSITION_ERROR_LEFT
+    return SOLVED if error <= ACCEPTED_ERROR else JOINTS_LEFT_OPEN
 
 
 correct_positions_by_pointer = by_pointer(correct_positions)

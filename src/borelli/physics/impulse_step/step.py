@@ -37,6 +37,13 @@ from borelli.physics.impulse_step.controlled_joints import (
     yield_to_contacts,
 )
 from borelli.physics.impulse_step.curvature import predict_curvature, require_curvature
+from borelli.physics.impulse_step.energy_balance import (
+    EXACT,
+    NOT_BALANCED,
+    balance_energy,
+    require_energy,
+)
+from borelli.physics.impulse_step.energy_momentum import advance_mean_motion_by_pointer
 from borelli.physics.impulse_step.joint_limits import are_limits_hit, disable_limits
 from borelli.physics.impulse_step.modes import (
     CONTACTS,
@@ -48,7 +55,7 @@ from borelli.physics.impulse_step.modes import (
     POSITION,
     REPLACE,
 )
-from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT, correct_positions_by_pointer
+from borelli.physics.impulse_step.position_correction import correct_positions_by_pointer
 from borelli.physics.impulse_step.stage_laws import (
     disable_contacts,
     disable_marked,
@@ -63,18 +70,21 @@ from borelli.physics.impulse_step.stage_solve import (
     load_momenta_by_pointer,
     solve_and_add_impulses,
 )
-from borelli.physics.rigid_bodies import copy_bodies, copy_poses, copy_velocities
+from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_poses, copy_velocities
 from borelli.physics.rows.contact_rows import CONTACTS_NOW
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
+    ENERGY_NOT_KEPT,
     FRICTION_NOT_CONVERGED,
+    JOINTS_LEFT_OPEN,
+    fill_persistent_rows_by_pointer,
     fill_rows,
     is_order_current,
     prepare_solve_by_pointer,
     store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM
+from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, IMPULSE, MOMENTUM
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 
 CORRECTION_SOFTENING = 1e10
@@ -211,12 +221,58 @@ def _solve_controls(pointers, tables, state, inputs, work, controls, targets, hi
     return status
 
 
+@inline
+def _copy_twists(source, out):
+    for b in range(len(source)):
+        for n in range(6):
+            out[b, n] = source[b, n]
+
+
 @inline_into_caller
-def _yield_and_shift(tables, state, work, controls, stages):
-    """Shift the targets of controls and the laws of contacts to the velocities of the last solve."""
-    h, first, rows = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], work.rows
-    yield_to_contacts(tables.joints, controls, stages, state.coordinate, rows, state.twist, h)
-    shift_laws_to_solution(rows, work.graph.node, work.factor, first, rows.used[0], CORRECTION_SOFTENING)
+def _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h):
+    """Add the impulses of muscles at the start, where they change no momentum; joints are fixed. Return a status."""
+    discard_factors(stages)
+    disable_controls(tables.joints, controls, work.rows)
+    load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+    _apply_forces(work.graph, work.factor.block, inputs.body_wrench, h)
+    status = solve_and_add_impulses(pointers, tables, state, work, stages)
+    if status == SOLVED:
+        copy_velocities(work.graph, work.factor.block, state.twist)
+    return status
+
+
+@inline_into_caller
+def _begin_mean_motion(tables, work, controls, targets, stages, state, index, h):
+    """Reset the given impulses of the mean motion and set the targets of controls."""
+    mean = stages.mean
+    mean.wrench[:, :] = 0.0
+    _copy_twists(state.twist, mean.begin_twist)
+    for k in range(len(mean.impulse)):
+        mean.begin_impulse[k] = stages.impulse[k]
+    mean.balance[:] = EXACT
+    mean.is_replaced[0] = 0
+    if len(controls.every) > 0:
+        set_control_targets(tables.joints, controls, targets, stages, state.coordinate, work.rows, index, h)
+        for n in range(len(controls.every)):
+            stages.feasible[controls.every[n]] = 1
+
+
+@kernel_function
+def _note_given_impulses(tables, work, mean):
+    """Add the impulses of contacts in the last solve to the wrenches of the mean motion.
+
+    Contacts exchange energy between groups, so that none has a balance of its own.
+    """
+    rows, value = work.rows, work.factor.value
+    for k in range(tables.contacts.first_row[0], rows.used[0]):
+        p = value[k, IMPULSE]
+        if rows.pieces[k] > 0 and p != 0.0:
+            for e in range(rows.first[k], rows.first[k + 1]):
+                b = rows.body[e]
+                if b >= 0:
+                    mean.balance[mean.group[b]] = NOT_BALANCED
+                    for n in range(6):
+                        mean.wrench[b, n] += p * rows.jacobian[e, n]
 
 
 @inline_into_caller
@@ -256,29 +312,96 @@ def _solve_end_velocities(pointers, tables, state, work, controls, stages):
     return solve_and_add_impulses(pointers, tables, state, work, stages)
 
 
-@kernel_function
-def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index, part):
-    """Make stages 3 to 6 of step `index`, or a part of them, and return a status."""
+@inline
+def _store_replaced(joints, controls, value, replaced):
+    """Store the impulses of controls in stage 4."""
+    for n in range(len(controls.every)):
+        k = joints.drive_row[controls.every[n]]
+        replaced[k] = value[k, IMPULSE]
+
+
+@inline
+def _subtract_replaced(joints, controls, replaced, impulse):
+    """Subtract the impulses that other forces exert in place of controls."""
+    for n in range(len(controls.every)):
+        k = joints.drive_row[controls.every[n]]
+        impulse[k] -= replaced[k]
+
+
+@inline
+def _has_mean_motion(controls, feasible, contact_count, mode, part):
+    """Return True if the step is made by the energy-momentum equations.
+
+    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start; a net may
+    have no pose without gaps. Where
+    other forces replace the impulses of controls and attain them all, the motion is that of the controls.
+    """
+    if controls.is_net[0]:
+        return False
+    if mode == IN_PARTS:
+        if part != POSITION or contact_count > 0:
+            return False
+        for n in range(len(controls.every)):
+            if not feasible[controls.every[n]]:
+                return False
+        return True
+    return mode == EQUATIONS or (mode == CONTACTS and len(controls.every) == 0)
+
+
+@inline_into_caller
+def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history, stages, index, is_solved):
+    """Make stages 3 to 6 by the energy-momentum equations and return a status.
+
+    `is_solved`: stages 4 and 5 were solved; of their impulses, those in `stages.mean.wrench` act.
+    """
+    rows, first, mean, contact_arrays = work.rows, tables.contacts.first_row[0], stages.mean, work.contact_arrays
+    contact_count = contact_arrays.count[CONTACTS_NOW]
+    if is_solved:
+        store_warm_start(tables.contacts.rows_each[0], first, state, work.factor, contact_arrays)
+        for k in range(first):
+            state.active_piece[k] = stages.active_piece[k]
+            stages.impulse[k] = mean.begin_impulse[k]
+        _copy_twists(mean.begin_twist, state.twist)
+    disable_contacts(rows, first)
+    contact_arrays.count[CONTACTS_NOW] = 0
+    status = advance_mean_motion_by_pointer(pointers, tables, state, inputs, work, controls, history, stages, index)
+    contact_arrays.count[CONTACTS_NOW] = contact_count
+    return status
+
+
+@inline_into_caller
+def _return_to_start(pointers, tables, state, inputs, work, stages, index):
+    """Write the rows of the step's start again, and remove the impulses since."""
+    discard_factors(stages)
+    compute_rotations(state.quaternion, work.scratch.rotation)
+    fill_persistent_rows_by_pointer(pointers, tables, state, inputs, work.rows, work.scratch, index, False)
+    keep_listed_rows(work.rows, work.factor.mark, tables.contacts.first_row[0])
+    for k in range(tables.contacts.first_row[0]):
+        stages.impulse[k] = stages.mean.begin_impulse[k]
+
+
+@inline_into_caller
+def _remove_gained_energy(tables, state, work, stages):
+    """Remove the energy that position correction added to groups without controls; return False if there was any."""
+    mean, graph = stages.mean, work.graph
+    copy_poses(stages.position, stages.quaternion, mean.position, mean.quaternion)
+    compute_rotations(mean.quaternion, mean.rotation)
+    compute_rotations(state.quaternion, work.scratch.rotation)
+    for b in range(len(state.twist)):
+        for n in range(6):
+            mean.twist[b, n] = mean.begin_twist[b, n]
+    require_energy(tables.bodies, tables.gravity, graph, mean, state)
+    return balance_energy(tables.bodies, graph, mean, work.scratch.rotation, state, True)
+
+
+@inline_into_caller
+def _correct_positions(pointers, tables, state, inputs, work, controls, history, stages, index, mode):
+    """Make stages 5, from positions on, and 6 by impulses along the rows of the start; return statuses."""
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contact_count = contact_arrays.count[CONTACTS_NOW]
-    mode, known = _step_mode(controls, contact_count, part), controls.knows_contacts[0] > 0
-    status = stages.solver_stats[STATUS]
-    if part == REPLACE:
-        status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
-    elif part != POSITION:
-        if not known:
-            contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
-        status = _solve_controls(pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode)
-        contact_arrays.count[CONTACTS_NOW] = contact_count
-        if mode == CONTACTS and status == SOLVED:
-            status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
-    stages.solver_stats[STATUS] = status
-    if part == CONTROL or part == REPLACE or (status != SOLVED and status != FRICTION_NOT_CONVERGED):
-        return status
-    contact_status = status
     if mode == CONTACTS or mode == IN_PARTS:
-        _yield_and_shift(tables, state, work, controls, stages)
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], CORRECTION_SOFTENING)
     shift_laws_to_solution(
         rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
     )
@@ -291,17 +414,81 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )
     status = position_status
-    if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
+    if position_status == SOLVED or position_status == JOINTS_LEFT_OPEN:
         status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
     contact_arrays.count[CONTACTS_NOW] = contact_count
-    if status != SOLVED:
-        return status
-    copy_velocities(graph, factor.block, state.twist)
-    if mode == EQUATIONS:
-        copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
+    if status == SOLVED:
+        copy_velocities(graph, factor.block, state.twist)
+    return status, position_status
+
+
+@kernel_function
+def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index, part):
+    """Make stages 3 to 6 of step `index`, or a part of them, and return a status."""
+    rows, contact_arrays, mean = work.rows, work.contact_arrays, stages.mean
+    h, contact_count = tables.parameters[STEP_SIZE], contact_arrays.count[CONTACTS_NOW]
+    mode, known = _step_mode(controls, contact_count, part), controls.knows_contacts[0] > 0
+    status, energy_status = stages.solver_stats[STATUS], SOLVED
+    exact = _has_mean_motion(controls, stages.feasible, contact_count, mode, part)
+    if exact and part <= FINISH and contact_count == 0 and inputs.body_wrench.any():
+        status = _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h)
+        if status != SOLVED:
+            return status
+    if part <= FINISH or part == CONTROL:
+        _begin_mean_motion(tables, work, controls, targets, stages, state, index, h)
+    while True:
+        is_solved = part != POSITION and (not exact or contact_count > 0)
+        if part == REPLACE:
+            status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
+            mean.is_replaced[0] = 1
+        elif is_solved:
+            if not known:
+                contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
+            status = _solve_controls(
+                pointers, tables, state, inputs, work, controls, targets, history, stages, index, mode
+            )
+            contact_arrays.count[CONTACTS_NOW] = contact_count
+            if mode == CONTACTS and status == SOLVED:
+                status = _solve_contacts(pointers, tables, state, work, controls, stages, part)
+                _note_given_impulses(tables, work, mean)
+        stages.solver_stats[STATUS] = status
+        if part == CONTROL:
+            _store_replaced(tables.joints, controls, work.factor.value, mean.replaced)
+        if part == CONTROL or part == REPLACE or (status != SOLVED and status != FRICTION_NOT_CONVERGED):
+            return status
+        if (mode == CONTACTS or mode == IN_PARTS) and energy_status == SOLVED:
+            yield_to_contacts(tables.joints, controls, stages, state.coordinate, rows, state.twist, h)
+        if not exact:
+            break
+        if part == POSITION:
+            _copy_twists(state.twist, stages.total_change)
+        if part == POSITION and mean.is_replaced[0]:
+            _subtract_replaced(tables.joints, controls, mean.replaced, mean.begin_impulse)
+        energy_status = _solve_mean_motion(
+            pointers, tables, state, inputs, work, controls, history, stages, index, is_solved or part == POSITION
+        )
+        if energy_status == SOLVED or energy_status == ENERGY_NOT_KEPT:
+            break
+        exact, energy_status = False, ENERGY_NOT_KEPT
+        _return_to_start(pointers, tables, state, inputs, work, stages, index)
+        if part == POSITION:
+            _copy_twists(stages.total_change, state.twist)
+    contact_status, position_status = status, SOLVED
+    if not exact:
+        status, position_status = _correct_positions(
+            pointers, tables, state, inputs, work, controls, history, stages, index, mode
+        )
+        if status != SOLVED:
+            return status
+        if part <= FINISH and not _remove_gained_energy(tables, state, work, stages):
+            energy_status = ENERGY_NOT_KEPT
+        if mode == EQUATIONS:
+            copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
+    else:
+        discard_factors(stages)
     store_history(controls, history, stages)
     state.clock[0] += 1
-    stages.solver_stats[STATUS] = contact_status + position_status
+    stages.solver_stats[STATUS] = contact_status + position_status + energy_status
     return contact_status
 
 
