@@ -142,6 +142,8 @@ def tree_system(
     group = None
     if muscles is not None:
         group = make_muscle_group(model, muscles, activation=activation, paths=paths, ranges=ranges, gate=gate)
+    series = [] if external_loads is None else [load_series(model, external_loads)]
+    series += [] if signals is None else [signals]
     parts = _Parts(
         tree,
         group,
@@ -151,9 +153,7 @@ def tree_system(
         damping,
         springs or {},
         external_loads,
-        tuple(
-            [load_series(model, external_loads)] * (external_loads is not None) + [signals] * (signals is not None)
-        ),
+        tuple(series),
         forces,
         tuple(parameters),
         tuple(points),

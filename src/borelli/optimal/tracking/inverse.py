@@ -4,7 +4,8 @@ The coordinates are functions of time, so the equations of motion become one con
 
     torque(t) = sum of moment arms times muscle forces + reserves,
 
-and the states are those of the muscles alone. Unlike load sharing frame by frame, activations cannot jump.
+which determines the reserves as algebraic variables; the states are those of the muscles alone. Unlike in load sharing
+frame by frame, activations cannot jump.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.certificate.certify import CertificateLimits
-from borelli.optimal.problem import Constraint, Phase, Problem
+from borelli.optimal.problem import Phase, Problem
 from borelli.optimal.solver import solve
 from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
@@ -32,12 +33,10 @@ from borelli.optimal.symbolic_dynamics.time_series import TimeSeries, spline_fun
 from borelli.optimal.symbolic_dynamics.vectors import column, identifier
 from borelli.optimal.system import Signals, System, Variable, names_of
 from borelli.optimal.tracking.reference import MotionReference, make_reference
-from borelli.optimal.tracking.track import INTERVAL, TOLERANCE, check_interval
+from borelli.optimal.tracking.track import INTERVAL, REFINEMENTS, TOLERANCE, check_interval
 from borelli.optimal.tracking.tracked_motion import TrackedMotion
 from borelli.optimal.tracking.tracking_problem import MIN_ACTIVATION, PHASE, reference_ranges, rest_constraints
 
-BETWEEN_POINTS = 0.05
-"""Largest error of torques between points, as a fraction of their range: controls are linear there."""
 RESERVE = 10.0
 """[N m or N] Size of reserves, by which the effort divides them."""
 
@@ -53,6 +52,7 @@ def solve_inverse(
     gate: PathGate | None = None,
     fiber_damping: float | None = None,
     order: int = 3,
+    refine: int = REFINEMENTS,
     tolerance: float = TOLERANCE,
     time_limit: float = 600.0,
     threads: int = 1,
@@ -71,6 +71,7 @@ def solve_inverse(
         gate: Largest errors of fitted muscle paths.
         fiber_damping: Damping of fibers, for compliant tendons. Default: that of the model.
         order: Points per element of Radau collocation.
+        refine: Rounds of refinement at most.
         tolerance: Of the solver.
         time_limit: Wall time [s].
         threads: Threads that evaluate elements.
@@ -93,17 +94,14 @@ def solve_inverse(
         torques = [f"{identifier(n)}_torque" for n in shared]
         return sum(s[n] ** 2 for n in excitations) + sum((s[n] / reserve) ** 2 for n in torques)
 
-    balance = [
-        Constraint(f"torque of {n}", lambda s, n=n: s[f"{identifier(n)}_missing"], 0.0, 0.0) for n in shared
-    ]
     phase = Phase(
-        PHASE, system, reference.duration, nodes=nodes, cost={"effort": effort}, path=balance,
+        PHASE, system, reference.duration, nodes=nodes, cost={"effort": effort},
         guess=_first_values(system, reference, shared, nodes),
     )  # fmt: skip
     problem = Problem("inverse", [phase], constraints=rest_constraints(system))
     solution = solve(
-        problem, order=order, tolerance=tolerance, time_limit=time_limit, threads=threads, progress=progress,
-        limits=limits or CertificateLimits(path=BETWEEN_POINTS),
+        problem, order=order, tolerance=tolerance, time_limit=time_limit, threads=threads, refine=refine,
+        progress=progress, limits=limits,
     )  # fmt: skip
     return TrackedMotion(solution, reference, sizes)
 
@@ -121,8 +119,7 @@ def inverse_system(
     shared = tuple(n for n, one in zip(reference.names, used, strict=True) if one)
     slopes, series = _path_signals(group, reference, shared)
     torques = tuple(Variable(f"{identifier(n)}_torque", "N m", scale=RESERVE) for n in shared)
-    states, controls = group.states, (*torques, *group.controls)
-    return _assemble(group, reference, shared, series, slopes, states, controls), shared
+    return _assemble(group, shared, series, slopes, torques), shared
 
 
 def with_fiber_damping(model: Model, damping: float) -> Model:
@@ -163,19 +160,20 @@ def _path_signals(
 
 
 def _assemble(
-    group: MuscleGroup, reference: MotionReference, shared: tuple[str, ...], series: TimeSeries,
-    crossing: list[tuple[int, int]], states: tuple[Variable, ...], controls: tuple[Variable, ...],
+    group: MuscleGroup, shared: tuple[str, ...], series: TimeSeries, crossing: list[tuple[int, int]],
+    torques: tuple[Variable, ...],
 ) -> System:  # fmt: skip
-    """Return the system: muscle states, and as outputs the torques that are missing."""
+    """Return the system: states of muscles, and reserves as algebraic variables."""
+    states, controls = group.states, group.controls
     t, x, xdot = ca.SX.sym("t"), ca.SX.sym("x", len(states)), ca.SX.sym("xdot", len(states))
     u, g = ca.SX.sym("u", len(controls)), ca.SX.sym("g", len(series.names))
-    z, p = ca.SX.sym("z", 0), ca.SX.sym("p", 0)
+    z, p = ca.SX.sym("z", len(torques)), ca.SX.sym("p", 0)
     muscles, count = group.muscles, len(group.muscles)
     dynamic = [m.has_activation_dynamics for m in muscles]
     rows, rates, tendon_rows, tendon_rates, found = [], [], [], [], []
     at_activation, at_force = 0, sum(dynamic)
     for k, muscle in enumerate(muscles):
-        excitation = u[len(shared) + k]
+        excitation = u[k]
         activation = excitation
         if dynamic[k]:
             activation = x[at_activation]
@@ -194,19 +192,16 @@ def _assemble(
     pull: dict[int, Any] = {}
     for i, (k, c) in enumerate(crossing):
         pull[c] = pull.get(c, 0.0) - g[2 * count + i] * found[k].force
+    required = g[2 * count + len(crossing) :]
+    reserves = [required[i] - pull.get(group.coordinates.index(n), 0.0) for i, n in enumerate(shared)]
     outputs: dict[str, tuple[Any, str]] = {}
-    for i, name in enumerate(shared):
-        required = g[2 * count + len(crossing) + i]
-        outputs[f"{identifier(name)}_missing"] = (
-            pull.get(group.coordinates.index(name), 0.0) + u[i] - required, "N m",
-        )  # fmt: skip
     for muscle, state in zip(muscles, found, strict=True):
         name = identifier(muscle.name)
         outputs |= {
             f"{name}_force": (state.force, "N"), f"{name}_fiber_length": (state.fiber_length, "m"),
             f"{name}_fiber_velocity": (state.fiber_velocity, "m/s"),
         }  # fmt: skip
-    residual = column([*rows, *tendon_rows])
+    residual = column([*rows, *tendon_rows, *(z[i] - value for i, value in enumerate(reserves))])
     given = spline_function([series])
     inner = ca.Function("residual", [t, x, xdot, z, u, p, g], [ca.cse(residual)])
     values = [ca.SX(value) for value, _ in outputs.values()]
@@ -215,13 +210,15 @@ def _assemble(
     )
     explicit = None
     if all(rate is not None for rate in tendon_rates):
-        rate_function = ca.Function("rates", [t, x, u, p, g], [ca.cse(column([*rates, *tendon_rates]))])
+        values_now = ca.cse([column([*rates, *tendon_rates]), column(reserves)])
+        inner_explicit = ca.Function("explicit", [t, x, u, p, g], values_now)
         a = [ca.MX.sym(n, s.shape[0]) for n, s in zip("txup", (t, x, u, p), strict=True)]
-        explicit = ca.Function("explicit", a, [rate_function(*a, given(a[0])), ca.MX(0, 1)])
+        explicit = ca.Function("explicit", a, inner_explicit.call([*a, given(a[0])]))
     a = [ca.MX.sym(f"a{i}", s.shape[0]) for i, s in enumerate((t, x, xdot, z, u, p))]
     b = [ca.MX.sym(f"b{i}", s.shape[0]) for i, s in enumerate((t, x, z, u, p, xdot))]
     return System(
         "muscles", states, controls, ca.Function("residual", a, [inner(*a, given(a[0]))]),
+        algebraics=torques,
         outputs=ca.Function(
             "outputs", b, inner_outputs.call([*b, given(b[0])]), [*"txzup", "xdot"], list(outputs)
         ),
@@ -244,5 +241,5 @@ def _first_values(
             guess[identifier(muscle.name) + ending] = activation[:, k]
     for n in shared:
         guess[f"{identifier(n)}_torque"] = missing[:, reference.names.index(n)]
-    known = names_of((*system.states, *system.controls))
+    known = names_of((*system.states, *system.controls, *system.algebraics))
     return {name: values for name, values in guess.items() if name in known}

@@ -25,8 +25,8 @@ WINDOW = 0.1
 """[s] of re-simulation: bodies on prescribed ground forces have no feedback, and errors double in about 0.1 s."""
 REFINEMENTS = 3
 """Rounds of refinement at most."""
-TOLERANCE = 1e-6
-"""Of the solver: stationarity of the certificate is met."""
+TOLERANCE = 1e-7
+"""Of the solver: the certificate's limits of optimality are met."""
 
 
 def track_motion(
@@ -61,7 +61,7 @@ def track_motion(
         weights: Of the cost.
         actuation: Sizes of torques next to muscles, at joints without muscles, and at the root.
         contacts: Spheres under the feet that touch the ground. Default: the recorded ground reaction forces act.
-        ranges: Ranges [rad or m] of coordinates by name. Default: those of the reference with 20 degrees more.
+        ranges: Ranges [rad or m] of coordinates by name. Default: those of the reference with 10 degrees more.
         paths: Polynomial lengths that replace muscle paths. Default: fitted within the ranges.
         gate: Largest errors of fitted paths.
         order: Points per element of Radau collocation.

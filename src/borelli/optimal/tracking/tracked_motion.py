@@ -71,7 +71,7 @@ class TrackedMotion:
         table = np.tile([c.default for c in model.coordinates], (count, 1))
         columns = [[c.name for c in model.coordinates].index(name) for name in self.reference.names]
         table[:, columns] = self.coordinates(time)
-        note = Note(f"Coordinates of an optimal control problem: {self.solution.certificate.verdict}", "stated")
+        note = Note(f"Coordinates of an optimal control problem: {self.solution.certificate.verdict}", "stated", code="optimal_control")
         real = (count - 1) / self.reference.duration
         return make_motion(
             model, table, time + self.reference.start, real, settings={"method": "optimal control"}, notes=(note,)

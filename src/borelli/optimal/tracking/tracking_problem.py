@@ -22,8 +22,8 @@ from borelli.optimal.tracking.reference import MotionReference, root_names
 
 REFERENCE, SPEED_REFERENCE = "_reference", "_speed_reference"
 """Endings of the names of reference signals."""
-RANGE_MARGIN = 0.35
-"""[rad] by which angles may leave the range of the reference: 20 degrees."""
+RANGE_MARGIN = 0.17
+"""[rad] by which angles may leave the range of the reference: 10 degrees. Farther, some wrapped paths jump."""
 LENGTH_MARGIN = 0.3
 """[m] by which translations may leave the range of the reference."""
 EDGE = 0.02
