@@ -36,6 +36,8 @@ SHOCK_WEIGHT = 1e-4
 """[s^4/rad^2] of squared errors of accelerations at the start: 100 rad/s^2 cost 1."""
 MIN_START_WEIGHT = 1.0
 """[s^2/rad^2] Least weight of speeds at the start."""
+FIRST_ELEMENTS = 4
+"""Elements in the first interval, where what is left of a shock at the start decays."""
 PHASE = "motion"
 """Name of the phase."""
 
@@ -151,7 +153,7 @@ def make_tracking_problem(
     )  # fmt: skip
     nodes = max(3, round(reference.duration / interval) + 1)
     phase = Phase(
-        PHASE, system, reference.duration, nodes=nodes,
+        PHASE, system, reference.duration, nodes=nodes, elements=(FIRST_ELEMENTS, *[1] * (nodes - 2)),
         cost={**tracking_costs(system, reference, weights, sizes), **(further_costs or {})},
         guess=first_values(system, reference, sizes, nodes),
     )  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from borelli.optimal.casadi_import import ca
 from borelli.optimal.problem import Phase, bounds_of
 from borelli.optimal.system import names_of
 from borelli.optimal.transcription.guess import PhaseGuess
@@ -23,8 +22,7 @@ def add_duration(phase: Phase, guess: PhaseGuess, scale: float, unknowns: Unknow
     """Add the duration of a phase; `scale` is its typical size [s]."""
     where = f"Phase {phase.name!r}"
     lower, upper = bounds_of(phase.duration, f"{where}, duration")
-    duration, block = unknowns.add(where, ["duration"], scale, lower, upper, guess.duration)
-    return (ca.DM(lower) if lower == upper else duration), block
+    return unknowns.add(where, ["duration"], scale, lower, upper, guess.duration)
 
 
 def add_controls(phase: Phase, mesh: Mesh, guess: PhaseGuess, unknowns: Unknowns) -> tuple[Any, Block]:

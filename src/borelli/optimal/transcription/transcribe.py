@@ -11,7 +11,7 @@ import numpy as np
 from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
-from borelli.optimal.problem import Problem
+from borelli.optimal.problem import Problem, bounds_of
 from borelli.optimal.system import names_of
 from borelli.optimal.transcription.assembled_derivatives import ElementCall, LiftedProgram, substitute_elements
 from borelli.optimal.transcription.conditions import add_constraint, add_links, add_path, add_phase_conditions
@@ -155,6 +155,9 @@ def _add_phase(a: _Assembly, functions: PointFunctions, scheme: Scheme, t0: Any,
     guess = a.guess.phases[phase.name]
     scale = max(a.reference.phases[phase.name].duration, MIN_TIME_SCALE)
     duration, duration_block = add_duration(phase, guess, scale, a.unknowns)
+    lower, upper = bounds_of(phase.duration, "duration")
+    if scheme.end_rows and lower == upper:  # a number leaves no derivatives; SLSQP ends elsewhere without them
+        duration = ca.DM(lower)
     controls, control_block = add_controls(phase, mesh, guess, a.unknowns)
     x0, start_block = add_start(phase, guess, a.unknowns)
     arguments = element_arguments(functions, scheme, mesh, controls, t0, duration, p)
