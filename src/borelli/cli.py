@@ -19,16 +19,16 @@ import typer
 from borelli import __version__
 from borelli.commands.analyze import analyze
 from borelli.commands.animate import animate
-from borelli.commands.bench import bench
 from borelli.commands.clean import clean
 from borelli.commands.compare import compare
 from borelli.commands.console import error_line, out, print_error, print_json
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
-from borelli.commands.experiment import experiment
+from borelli.commands.experiment import bench, experiment
 from borelli.commands.info import info
 from borelli.commands.markers import markers
+from borelli.commands.optimize import optimize
 from borelli.commands.simulate import simulate
 from borelli.commands.stages import energy, fit, id, ik, muscles, report
 from borelli.errors import BorelliError
@@ -49,7 +49,7 @@ LAST_RESORT = (
 """Messages for a MemoryError and a RecursionError."""
 ANALYSIS = (demo, analyze, fit, ik, id, muscles, energy, report)
 FILES = (info, markers, doctor, clean, convert, compare)
-SIMULATION = (simulate, animate, experiment, bench)
+SIMULATION = (simulate, animate, optimize, experiment, bench)
 
 
 def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:

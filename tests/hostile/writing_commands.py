@@ -68,6 +68,15 @@ COMMANDS = {
         [f"out/{name}" for name in ("animation.nc", "summary.json", "deviation.png", "animation.png")],
         "--settling-time 0.2",
     ),
+    "optimize": command(
+        "optimize track torques.nc --muscles none -o out", "torques.nc",
+        [f"out/{name}" for name in ("solution.nc", "motion.nc", "summary.json", "solution.png")], "--tracking 100",
+    ),
+    "optimize with files": command(
+        "optimize track walk.trc --model model.toml --external-loads loads.xml --forces walk.mot --muscles none -o out",
+        "walk.trc model.toml loads.xml walk.mot",
+        [f"out/{name}" for name in ("solution.nc", "motion.nc", "summary.json", "solution.png")],
+    ),
     "experiment": command(
         "experiment pd-convergence --quick -o out", "",
         [f"out/pd-convergence{ending}" for ending in (".csv", ".json", ".png", "-stills.png", ".gif")],

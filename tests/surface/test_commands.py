@@ -15,7 +15,7 @@ import borelli
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     "demo", "analyze", "fit", "ik", "id", "muscles", "energy", "report", "info", "markers", "doctor", "clean",
-    "convert", "compare", "simulate", "animate", "experiment", "bench",
+    "convert", "compare", "simulate", "animate", "optimize", "experiment", "bench",
 )  # fmt: skip
 
 

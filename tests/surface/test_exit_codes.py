@@ -24,7 +24,7 @@ ARGUMENTS = {  # for a file that cannot be used, after the command; {} is the fi
     "analyze": ["{}"], "fit": ["{}"], "ik": ["{}", "{}"], "id": ["{}"], "muscles": ["{}"], "energy": ["{}"],
     "report": ["{}"], "info": ["{}"], "doctor": ["{}"], "clean": ["{}", "out.csv"],
     "convert": ["{}", "out.csv"], "compare": ["{}", "{}"], "markers": ["{}"], "simulate": ["{}"], "animate": ["{}"],
-    "experiment": ["no-such-experiment"],
+    "optimize": ["track", "{}"], "experiment": ["no-such-experiment"],
 }  # fmt: skip
 WITHOUT_FILES = {"demo", "bench"}
 WITHOUT_JSON = {"demo", "report"}

@@ -23,6 +23,16 @@ from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits as Join
 from borelli.optimal.symbolic_dynamics.passive_forces import Spring as Spring
 from borelli.optimal.symbolic_dynamics.tree_dynamics import make_tree_dynamics as make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.tree_system import tree_system as tree_system
+from borelli.optimal.symbolic_dynamics.time_series import TimeSeries as TimeSeries
 from borelli.optimal.system import System as System
 from borelli.optimal.system import Variable as Variable
 from borelli.optimal.system import make_system as make_system
+from borelli.optimal.tracking.changes import Change as Change
+from borelli.optimal.tracking.inverse import solve_inverse as solve_inverse
+from borelli.optimal.tracking.reference import MotionReference as MotionReference
+from borelli.optimal.tracking.track import track_motion as track_motion
+from borelli.optimal.tracking.tracked_motion import TrackedMotion as TrackedMotion
+from borelli.optimal.tracking.tracking_problem import Actuation as Actuation
+from borelli.optimal.tracking.tracking_problem import TrackingWeights as TrackingWeights
+from borelli.optimal.tracking.what_if import WhatIf as WhatIf
+from borelli.optimal.tracking.what_if import what_if as what_if

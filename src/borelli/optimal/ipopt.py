@@ -33,6 +33,8 @@ STATUSES = {
     "Diverging_Iterates": "diverged",
 }
 """Words for what IPOPT returns."""
+NESTED_DISSECTION = 5
+"""MUMPS's number for the ordering of METIS: elements in a row factor in half the time of its own choice."""
 WARM_OPTIONS = {"ipopt.mu_init": 1e-3, "ipopt.bound_push": 1e-6, "ipopt.bound_frac": 1e-6}
 """For first values near the solution: stay close to them."""
 
@@ -112,7 +114,9 @@ def solve_ipopt(
         "ipopt.max_iter": max_iterations,
         "ipopt.max_wall_time": max(time_limit, 1e-3),
         "ipopt.linear_solver": linear_solver,
+        "ipopt.mumps_pivot_order": NESTED_DISSECTION,
         **(WARM_OPTIONS if warm else {}),
+        **nlp.derivative_functions,
     }
     begin = time.monotonic()
     solver = ca.nlpsol("solver", "ipopt", nlp.as_casadi(), options)

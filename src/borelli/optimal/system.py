@@ -60,6 +60,22 @@ def names_of(variables: Sequence[Variable]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Signals:
+    """Quantities given over time, such as measured loads, and the functions of a system that take them as argument g.
+
+    Collocation evaluates signals once at its points, and the equations of motion stay free of interpolation.
+    """
+
+    names: tuple[str, ...]
+    values: Any
+    """casadi.Function(t) -> (signals,)"""
+    residual: Any
+    """casadi.Function(t, x, xdot, z, u, p, g) -> (states + algebraics,)"""
+    outputs: Any = None
+    """casadi.Function(t, x, z, u, p, xdot, g) with one scalar output per name."""
+
+
+@dataclass(frozen=True)
 class System:
     """Equations of motion 0 = r(t, x, xdot, z, u, p) of named variables."""
 
@@ -76,9 +92,11 @@ class System:
     output_units: Mapping[str, str] = field(default_factory=dict)
     given_explicit: Any = None
     """casadi.Function(t, x, u, p) -> (xdot, z), if its maker has one. Default: derived from the residual."""
+    signals: Signals | None = None
+    """Quantities given over time that the residual, the outputs, costs and constraints use. Default: none."""
 
     def __post_init__(self) -> None:
-        names = [*self.variable_names, *self.output_names]
+        names = [*self.variable_names, *self.output_names, *self.signal_names]
         names += [name + RATE for name in (*names_of(self.states), *names_of(self.controls))]
         repeated = sorted({name for name in names if names.count(name) > 1} | ({"t", "duration"} & set(names)))
         if repeated:
@@ -104,6 +122,11 @@ class System:
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
         return () if self.outputs is None else tuple(self.outputs.name_out())
+
+    @property
+    def signal_names(self) -> tuple[str, ...]:
+        """Names of the signals."""
+        return () if self.signals is None else self.signals.names
 
     @cached_property
     def explicit(self) -> Any:

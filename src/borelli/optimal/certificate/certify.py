@@ -225,7 +225,7 @@ def path_values(
     values = []
     for t, x, u, udot in zip(times, states, controls, rates, strict=True):
         xdot, z = system.explicit(t, x, u, chosen)
-        values.append(np.array(functions.path(t, x, xdot, z, u, udot, part.parameters)).ravel())
+        values.append(np.array(functions.path(t, x, xdot, z, u, udot, part.parameters, functions.signals(t))).ravel())
     return np.array(values)
 
 

@@ -6,19 +6,19 @@ import numpy as np
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.motion import to_model_axes
-from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.errors import ModelError, unknown_name
 from borelli.model.model import Model
 from borelli.optimal.casadi_import import ca
+from borelli.optimal.symbolic_dynamics.time_series import TimeSeries
 from borelli.optimal.symbolic_dynamics.tree_dynamics import Wrench
+from borelli.optimal.symbolic_dynamics.vectors import identifier
 
 LOAD_SIZE = 9
 """Numbers of a load: force, point and moment."""
-MIN_SAMPLES = 4
-"""Samples of a cubic spline."""
 
 
-def load_function(model: Model, loads: Loads) -> ca.Function:
-    """Return the loads (9 loads,) as a function of time [s]: force, point, moment of each, in the model's axes.
+def load_series(model: Model, loads: Loads) -> TimeSeries:
+    """Return the loads over time: force, point, moment of each, in the model's axes.
 
     Raises:
         ModelError: if a load acts on an unknown body.
@@ -28,17 +28,17 @@ def load_function(model: Model, loads: Loads) -> ca.Function:
     for body in loads.body:
         if body not in names:
             raise ModelError(f"external_loads: {unknown_name('body', body, names)}.")
-    if len(loads.time) < MIN_SAMPLES or not np.all(np.diff(loads.time) > 0.0):
-        raise SettingsError(
-            f"external_loads: {len(loads.time)} samples. Give at least {MIN_SAMPLES} at increasing times."
-        )
     filled = loads.at(np.asarray(loads.time))
     rotation = to_model_axes(model)
     values = np.concatenate([filled.force, filled.point, filled.moment], axis=2).reshape(len(loads.time), -1, 3, 3)
     values = np.einsum("ij,tlkj->tlki", rotation, values).reshape(len(loads.time), -1)
-    if not np.isfinite(values).all():
-        raise SettingsError("external_loads: They contain NaN. Fill the gaps first.")
-    return ca.interpolant("loads", "bspline", [np.asarray(loads.time, float)], values.ravel())
+    names = [
+        f"{identifier(load)}_load_{part}_{axis}"
+        for load in loads.name
+        for part in ("force", "point", "moment")
+        for axis in "xyz"
+    ]
+    return TimeSeries(tuple(names), np.asarray(loads.time, float), values)
 
 
 def load_wrenches(model: Model, loads: Loads, values: ca.SX) -> list[Wrench]:

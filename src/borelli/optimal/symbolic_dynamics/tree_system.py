@@ -24,7 +24,7 @@ from borelli.muscles.fitted_paths import FittedPaths
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
 from borelli.optimal.symbolic_dynamics.contact import ContactForce, SphereContact, contact_force, up_direction
-from borelli.optimal.symbolic_dynamics.external_loads import LOAD_SIZE, load_function, load_wrenches
+from borelli.optimal.symbolic_dynamics.external_loads import load_series, load_wrenches
 from borelli.optimal.symbolic_dynamics.muscle_group import (
     MuscleEquations,
     MuscleGroup,
@@ -33,9 +33,10 @@ from borelli.optimal.symbolic_dynamics.muscle_group import (
 )
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate, Ranges, coordinate_ranges
 from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits, Spring
+from borelli.optimal.symbolic_dynamics.time_series import TimeSeries, spline_function
 from borelli.optimal.symbolic_dynamics.tree_dynamics import TreeDynamics, Wrench, make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.vectors import Expression, column, identifier
-from borelli.optimal.system import System, Variable, names_of
+from borelli.optimal.system import Signals, System, Variable, names_of
 
 SPEED = "_speed"
 """Ending of the names of speeds."""
@@ -60,6 +61,8 @@ class _Parts:
     damping: Mapping[str, float]
     springs: Mapping[str, Spring]
     loads: Loads | None
+    series: tuple[TimeSeries, ...]
+    """Loads, then further signals."""
     forces: Forces | None
     parameters: tuple[Variable, ...]
     points: tuple[str, ...]
@@ -67,14 +70,14 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Symbols:
-    """Arguments of a system's functions, and the symbols of loads."""
+    """Arguments of a system's functions, signals last."""
 
     t: ca.SX
     x: ca.SX
     xdot: ca.SX
     u: ca.SX
     p: ca.SX
-    loads: ca.SX
+    g: ca.SX
 
 
 def tree_system(
@@ -88,6 +91,7 @@ def tree_system(
     damping: Mapping[str, float] | float = 0.0,
     springs: Mapping[str, Spring] | None = None,
     external_loads: Loads | None = None,
+    signals: TimeSeries | None = None,
     forces: Forces | None = None,
     parameters: Sequence[Variable] = (),
     activation: str = "model",
@@ -110,6 +114,7 @@ def tree_system(
         damping: Viscous damping [N m s/rad or N s/m] by coordinate, or of all coordinates but the root's.
         springs: Springs by coordinate.
         external_loads: Loads of a recording, at times of the problem.
+        signals: Quantities given over time, which costs and constraints may use by name.
         forces: Further generalized forces.
         parameters: Parameters of `forces`.
         activation: Activation dynamics of muscles: "model" for those of their class, or "park" (Park et al. 1992).
@@ -137,6 +142,8 @@ def tree_system(
     group = None
     if muscles is not None:
         group = make_muscle_group(model, muscles, activation=activation, paths=paths, ranges=ranges, gate=gate)
+    series = [] if external_loads is None else [load_series(model, external_loads)]
+    series += [] if signals is None else [signals]
     parts = _Parts(
         tree,
         group,
@@ -146,6 +153,7 @@ def tree_system(
         damping,
         springs or {},
         external_loads,
+        tuple(series),
         forces,
         tuple(parameters),
         tuple(points),
@@ -197,7 +205,7 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
         ca.vertcat(q_rate, tree.a, m_rate),
         ca.SX.sym("u", len(controls)),
         ca.SX.sym("p", len(parts.parameters)),
-        ca.SX.sym("loads", LOAD_SIZE * len(parts.loads.body) if parts.loads else 0),
+        ca.SX.sym("g", sum(len(one.names) for one in parts.series)),
     )
     values = dict(zip(names_of(states), ca.vertsplit(symbols.x), strict=True))
     values |= dict(zip(names_of(controls), ca.vertsplit(symbols.u), strict=True)) if controls else {}
@@ -206,7 +214,7 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
     touches = _contact_forces(parts)
     wrenches = [Wrench(tree.poses.index(c.contact.body), c.force, c.point) for c in touches]
     if parts.loads is not None:
-        wrenches += load_wrenches(tree.model, parts.loads, symbols.loads)
+        wrenches += load_wrenches(tree.model, parts.loads, symbols.g)
     equations = None
     if parts.group is not None:
         excitations = symbols.u[len(parts.torques) :]
@@ -216,15 +224,21 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
     if equations is not None:
         rows.append(column(equations.residual))
     outputs = _outputs(parts, net, touches, equations)
+    given = spline_function(parts.series) if parts.series else None
+    residual, inner_residual = _system_function("residual", given, symbols, [ca.vertcat(*rows)])
+    values = [ca.SX(v) for v, _ in outputs.values()]
+    output, inner_output = _system_function("outputs", given, symbols, values, list(outputs))
+    signal_names = tuple(one for series in parts.series for one in series.names)
     return System(
         name,
         states,
         controls,
-        _system_function("residual", parts, symbols, [ca.vertcat(*rows)]),
+        residual,
         parameters=parts.parameters,
-        outputs=_system_function("outputs", parts, symbols, [ca.SX(v) for v, _ in outputs.values()], list(outputs)),
+        outputs=output,
         output_units={key: unit for key, (_, unit) in outputs.items()},
-        given_explicit=_explicit(parts, symbols, column([net[one] for one in tree.names]), equations),
+        given_explicit=_explicit(parts, given, symbols, column([net[one] for one in tree.names]), equations),
+        signals=None if given is None else Signals(signal_names, given, inner_residual, inner_output),
     )
 
 
@@ -304,9 +318,9 @@ def _outputs(
 
 
 def _system_function(
-    name: str, parts: _Parts, symbols: _Symbols, values: list[ca.SX], names: list[str] | None = None
-) -> ca.Function:
-    """Return a function of a system; loads, if any, are computed from the time within it."""
+    name: str, given: ca.Function | None, symbols: _Symbols, values: list[ca.SX], names: list[str] | None = None
+) -> tuple[ca.Function, ca.Function]:
+    """Return a function of a system with signals computed from the time within it, and with signals as argument."""
     z = ca.SX.sym("z", 0)
     order = [symbols.t, symbols.x, symbols.xdot, z, symbols.u, symbols.p]
     inputs = ["t", "x", "xdot", "z", "u", "p"]
@@ -314,15 +328,16 @@ def _system_function(
         order, inputs = [symbols.t, symbols.x, z, symbols.u, symbols.p, symbols.xdot], ["t", "x", "z", "u", "p", "xdot"]
     outputs = names or [name]
     values = ca.cse(values)
-    if parts.loads is None:
-        return ca.Function(name, order, values, inputs, outputs)
-    inner = ca.Function(f"{name}_of_loads", [*order, symbols.loads], values)
+    inner = ca.Function(name, [*order, symbols.g], values, [*inputs, "g"], outputs)
+    if given is None:
+        return ca.Function(name, order, values, inputs, outputs), inner
     outer = [ca.MX.sym(i, s.shape[0]) for i, s in zip(inputs, order, strict=True)]
-    loads = load_function(parts.tree.model, parts.loads)
-    return ca.Function(name, outer, inner.call([*outer, loads(outer[0])]), inputs, outputs)
+    return ca.Function(name, outer, inner.call([*outer, given(outer[0])]), inputs, outputs), inner
 
 
-def _explicit(parts: _Parts, symbols: _Symbols, net: ca.SX, equations: MuscleEquations | None) -> ca.Function | None:
+def _explicit(
+    parts: _Parts, given: ca.Function | None, symbols: _Symbols, net: ca.SX, equations: MuscleEquations | None
+) -> ca.Function | None:
     """Return the explicit form: M v' = -net(v' = 0), and the rates of muscles; None where these have no closed form."""
     if equations is not None and equations.rates is None:
         return None
@@ -330,10 +345,10 @@ def _explicit(parts: _Parts, symbols: _Symbols, net: ca.SX, equations: MuscleEqu
     bias = ca.substitute(net, tree.a, ca.DM.zeros(tree.a.shape[0]))
     rates = column(equations.rates if equations is not None and equations.rates is not None else [])
     order = [symbols.t, symbols.x, symbols.u, symbols.p]
-    inner = ca.Function("explicit_parts", [*order, symbols.loads], [*ca.cse([tree.mass_matrix(), bias, rates])])
+    inner = ca.Function("explicit_parts", [*order, symbols.g], [*ca.cse([tree.mass_matrix(), bias, rates])])
     outer = [ca.MX.sym(name, s.shape[0]) for name, s in zip("txup", order, strict=True)]
-    loads = load_function(tree.model, parts.loads)(outer[0]) if parts.loads is not None else ca.DM(0, 1)
-    mass, force, muscle_rates = inner.call([*outer, loads])
+    signals = given(outer[0]) if given is not None else ca.DM(0, 1)
+    mass, force, muscle_rates = inner.call([*outer, signals])
     count = len(tree.names)
     xdot = ca.vertcat(outer[1][count : 2 * count], ca.solve(mass, -force, "ldl"), muscle_rates)
     return ca.Function("explicit", outer, [xdot, ca.MX(0, 1)], list("txup"), ["xdot", "z"])

@@ -20,13 +20,13 @@ FRACTIONS = (0.0, 0.5, 1.0)
 def hermite_simpson_scheme(functions: PointFunctions, parameters: int) -> Scheme:
     """Return Hermite-Simpson collocation."""
     nx, nz, _ = functions.sizes
-    e = element_symbols(functions, 5 * nx + 3 * nz, parameters)
+    e = element_symbols(functions, 5 * nx + 3 * nz, parameters, len(FRACTIONS))
     middle, end = e.s[:nx], e.s[nx : 2 * nx]
     rates = [e.s[(2 + j) * nx : (3 + j) * nx] for j in range(3)]
     algebraics = [e.s[5 * nx + j * nz : 5 * nx + (j + 1) * nz] for j in range(3)]
     stages = []
     for j, (c, x) in enumerate(zip(FRACTIONS, (e.x0, middle, end), strict=True)):
-        stages.append(Point(e.t0 + c * e.h, x, rates[j], algebraics[j], *e.control(c), e.p))
+        stages.append(Point(e.t0 + c * e.h, x, rates[j], algebraics[j], *e.control(c), e.p, e.g[:, j]))
     hermite = middle - 0.5 * (e.x0 + end) - e.h / 8.0 * (rates[0] - rates[2])
     simpson = end - e.x0 - e.h / 6.0 * (rates[0] + 4.0 * rates[1] + rates[2])
     defects = ca.vertcat(*(functions.residual(*point) for point in stages), hermite, simpson)
@@ -36,5 +36,6 @@ def hermite_simpson_scheme(functions: PointFunctions, parameters: int) -> Scheme
     rows += [StageRow("xdot", i, c) for c in FRACTIONS for i in range(nx)]
     rows += [StageRow("z", i, c) for c in FRACTIONS for i in range(nz)]
     return build_scheme(
-        functions, e, rows, range(nx, 2 * nx), end, defects, stages[1:], integrals, stages[1:], FRACTIONS[1:], stages[0]
-    )
+        functions, e, rows, range(nx, 2 * nx), end, defects, stages[1:], integrals, stages[1:], FRACTIONS[1:],
+        stages[0], FRACTIONS,
+    )  # fmt: skip

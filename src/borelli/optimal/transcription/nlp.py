@@ -16,6 +16,7 @@ from scipy.sparse import csc_matrix
 
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.problem import Problem
+from borelli.optimal.transcription.assembled_derivatives import LiftedProgram, assembled_derivatives
 from borelli.optimal.transcription.mesh import Mesh
 from borelli.optimal.transcription.point_functions import PointFunctions
 from borelli.optimal.transcription.scheme import Scheme
@@ -179,16 +180,26 @@ class Nlp:
     row_blocks: tuple[RowBlock, ...]
     phases: tuple[PhaseNlp, ...]
     parameters: Block
+    program: LiftedProgram
 
     def as_casadi(self) -> dict[str, Any]:
         """Return the program as `casadi.nlpsol` takes it."""
         return {"x": self.w, "f": self.objective, "g": self.constraints}
 
     @cached_property
+    def derivative_functions(self) -> dict[str, Any]:
+        """Jacobian and Hessian assembled from elements, as options of IPOPT; empty if it must differentiate itself."""
+        return assembled_derivatives(self.program)
+
+    @cached_property
     def _derivatives(self) -> Any:
         """casadi.Function(w) -> (objective, gradient, constraints, Jacobian)."""
         gradient = ca.densify(ca.gradient(self.objective, self.w))
-        jacobian = ca.jacobian(self.constraints, self.w)
+        jacobian = (
+            self.derivative_functions["jac_g"](self.w, ca.MX(0, 1))[1]
+            if self.derivative_functions
+            else ca.jacobian(self.constraints, self.w)
+        )
         return ca.Function("derivatives", [self.w], [self.objective, gradient, self.constraints, jacobian])
 
     def derivatives(self, w: Array) -> Derivatives:

@@ -23,6 +23,8 @@ class Point(NamedTuple):
     udot: Any
     p: Any
     """All parameters of the problem."""
+    g: Any
+    """Signals of the system."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class PointFunctions:
     """Integrands: the costs, then the other integrals."""
     symbol: Any
     """Class of symbols, SX or MX, in which elements are built."""
+    signals: Any
+    """casadi.Function(t) -> signals of the system; it has none, zero rows."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -49,13 +53,14 @@ class PointFunctions:
 
 def make_point_functions(problem: Problem, phase: Phase, *, explicit: bool) -> PointFunctions:
     """Return the functions of a phase; those that use the explicit form only if required."""
-    system = phase.system
-    parts = [system.residual, *([system.outputs] if system.outputs is not None else [])]
+    system, given = phase.system, phase.system.signals
+    form = system if given is None else given
+    parts = [form.residual, *([form.outputs] if form.outputs is not None else [])]
     parts += [system.explicit] if explicit else []
     symbol = ca.SX if all(part.is_a("SXFunction") for part in parts) else ca.MX
     point = make_symbols(problem, phase, symbol)
     chosen = system_parameters(problem, phase, point.p)
-    r = system.residual(point.t, point.x, point.xdot, point.z, point.u, chosen)
+    r = form.residual(point.t, point.x, point.xdot, point.z, point.u, chosen, *([] if given is None else [point.g]))
     namespace = point_namespace(problem, phase, point)
     path, path_names = [], []
     for constraint in phase.path:
@@ -79,13 +84,19 @@ def make_point_functions(problem: Problem, phase: Phase, *, explicit: bool) -> P
         tuple(path_names),
         ca.Function("integrands", list(point), [ca.vertcat(*integrands) if integrands else symbol(0, 1)]),
         symbol,
+        no_signals() if given is None else given.values,
     )
+
+
+def no_signals() -> Any:
+    """Return the function of time of a system without signals."""
+    return ca.Function("signals", [ca.SX.sym("t")], [ca.SX(0, 1)])
 
 
 def make_symbols(problem: Problem, phase: Phase, symbol: Any) -> Point:
     """Return symbols for all variables of an instant."""
     nx, nz, nu = len(phase.system.states), len(phase.system.algebraics), len(phase.system.controls)
-    sizes = (1, nx, nx, nz, nu, nu, len(problem.all_parameters))
+    sizes = (1, nx, nx, nz, nu, nu, len(problem.all_parameters), len(phase.system.signal_names))
     return Point(*(symbol.sym(name, size) for name, size in zip(Point._fields, sizes, strict=True)))
 
 
@@ -108,10 +119,12 @@ def point_namespace(problem: Problem, phase: Phase, point: Point) -> Namespace:
         values |= {variable.name: vector[i] for i, variable in enumerate(variables)}
     values |= {variable.name + RATE: point.xdot[i] for i, variable in enumerate(system.states)}
     values |= {variable.name + RATE: point.udot[i] for i, variable in enumerate(system.controls)}
+    values |= {name: point.g[i] for i, name in enumerate(system.signal_names)}
 
     def outputs() -> dict[str, Any]:
-        chosen = system_parameters(problem, phase, point.p)
-        found = system.outputs(point.t, point.x, point.z, point.u, chosen, point.xdot)
+        arguments = [point.t, point.x, point.z, point.u, system_parameters(problem, phase, point.p), point.xdot]
+        given = system.signals
+        found = system.outputs(*arguments) if given is None else given.outputs(*arguments, point.g)
         return dict(zip(system.output_names, found if isinstance(found, tuple) else (found,), strict=True))
 
     return Namespace(f"Phase {phase.name!r}", values, outputs, system.output_names)

@@ -28,21 +28,21 @@ def radau_scheme(functions: PointFunctions, parameters: int, order: int) -> Sche
     """Return Radau collocation with `order` points per element."""
     nx, nz, _ = functions.sizes
     points, derivative, weights = radau_coefficients(order)
-    e = element_symbols(functions, order * (nx + nz), parameters)
+    e = element_symbols(functions, order * (nx + nz), parameters, order)
     states = [e.x0, *(e.s[j * nx : (j + 1) * nx] for j in range(order))]
     algebraics = [e.s[order * nx + j * nz : order * nx + (j + 1) * nz] for j in range(order)]
     stages = []
     for j, c in enumerate(points):
         xdot = sum(float(derivative[i, j]) * state for i, state in enumerate(states)) / e.h
         u, udot = e.control(c)
-        stages.append(Point(e.t0 + c * e.h, states[j + 1], xdot, algebraics[j], u, udot, e.p))
+        stages.append(Point(e.t0 + c * e.h, states[j + 1], xdot, algebraics[j], u, udot, e.p, e.g[:, j]))
     defects = ca.vertcat(*(functions.residual(*point) for point in stages))
     integrals = e.h * sum(float(b) * functions.integrands(*point) for b, point in zip(weights, stages, strict=True))
     rows = [StageRow("x", i, c) for c in points for i in range(nx)]
     rows += [StageRow("z", i, c) for c in points for i in range(nz)]
     end_rows = range((order - 1) * nx, order * nx)
     return build_scheme(
-        functions, e, rows, end_rows, states[-1], defects, stages, integrals, stages, tuple(points), None
+        functions, e, rows, end_rows, states[-1], defects, stages, integrals, stages, tuple(points), None, points
     )
 
 

@@ -49,4 +49,5 @@ def guess_point(functions: PointFunctions, guess: Guess, fraction: float) -> Poi
 
     slopes = [float(part.samples[v.name].slope(fraction)) / max(part.duration, 1e-3) for v in system.states]
     x, z, u = values(system.states), values(system.algebraics), values(system.controls)
-    return Point(fraction * part.duration, x, slopes, z, u, [0.0] * len(u), list(guess.parameters.values()))
+    t = fraction * part.duration
+    return Point(t, x, slopes, z, u, [0.0] * len(u), list(guess.parameters.values()), functions.signals(t))

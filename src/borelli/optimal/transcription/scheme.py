@@ -40,6 +40,8 @@ class ElementSymbols(NamedTuple):
     h: Any
     """Duration of the element [s]."""
     p: Any
+    g: Any
+    """Signals at the points of the element at which the equations hold, one column each."""
 
     def control(self, fraction: float) -> tuple[Any, Any]:
         """Return the controls and their rates at a fraction of the element."""
@@ -69,14 +71,17 @@ class Scheme:
     """-> (rate, algebraic variables) at the end of the element."""
     start_point: Any
     """-> the same at its start; None if the transcription does not define them there."""
+    signal_fractions: tuple[float, ...]
+    """Points of the element at which signals are arguments."""
 
 
-def element_symbols(functions: PointFunctions, size: int, parameters: int) -> ElementSymbols:
-    """Return symbols for an element with `size` unknowns."""
+def element_symbols(functions: PointFunctions, size: int, parameters: int, points: int) -> ElementSymbols:
+    """Return symbols for an element with `size` unknowns and signals at `points`."""
     nx, _, nu = functions.sizes
     sizes = (nx, size, nu, nu, 1, 1, 1, 1, parameters)
-    names = ElementSymbols._fields
-    return ElementSymbols(*(functions.symbol.sym(name, n) for name, n in zip(names, sizes, strict=True)))
+    names = ElementSymbols._fields[:-1]
+    symbols = [functions.symbol.sym(name, n) for name, n in zip(names, sizes, strict=True)]
+    return ElementSymbols(*symbols, functions.symbol.sym("g", functions.signals.numel_out(0), points))
 
 
 def build_scheme(
@@ -91,6 +96,7 @@ def build_scheme(
     points: Sequence[Point],
     fractions: Sequence[float],
     start: Point | None,
+    signal_fractions: Sequence[float],
 ) -> Scheme:
     """Return the scheme whose functions are the given expressions of the symbols `e`."""
     path = ca.horzcat(*(functions.path(*point) for point in path_points))
@@ -105,4 +111,5 @@ def build_scheme(
         tuple(fractions),
         ca.Function("end_point", arguments, [last.xdot, last.z]),
         None if start is None else ca.Function("start_point", arguments, [start.xdot, start.z]),
+        tuple(signal_fractions),
     )

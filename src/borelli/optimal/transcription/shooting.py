@@ -16,7 +16,7 @@ from borelli.optimal.transcription.scheme import ElementSymbols, Scheme, StageRo
 def shooting_scheme(functions: PointFunctions, parameters: int, steps: int, *, multiple: bool) -> Scheme:
     """Return shooting with `steps` Runge-Kutta steps per element."""
     nx, _, _ = functions.sizes
-    e = element_symbols(functions, nx if multiple else 0, parameters)
+    e = element_symbols(functions, nx if multiple else 0, parameters, 0)
     start = point_at(functions, e, e.x0, 0.0)
     points, integrals = [], 0.0
     x = e.x0
@@ -27,7 +27,7 @@ def shooting_scheme(functions: PointFunctions, parameters: int, steps: int, *, m
     defects = x - e.s if multiple else functions.symbol(0, 1)
     rows = [StageRow("x", i, 1.0) for i in range(nx)] if multiple else []
     return build_scheme(
-        functions, e, rows, range(len(rows)), x, defects, points, integrals, [points[-1]], (1.0,), start
+        functions, e, rows, range(len(rows)), x, defects, points, integrals, [points[-1]], (1.0,), start, ()
     )
 
 
@@ -36,7 +36,7 @@ def point_at(functions: PointFunctions, e: ElementSymbols, x: Any, fraction: flo
     t = e.t0 + fraction * e.h
     u, udot = e.control(fraction)
     xdot, z = functions.explicit(t, x, u, e.p)
-    return Point(t, x, xdot, z, u, udot, e.p)
+    return Point(t, x, xdot, z, u, udot, e.p, functions.signals(t))
 
 
 def runge_kutta_step(

@@ -12,7 +12,7 @@ from borelli.optimal.problem import Phase, Problem
 from borelli.optimal.transcription.mesh import Mesh
 from borelli.optimal.transcription.nlp import Nlp, PhaseNlp
 from borelli.optimal.transcription.point_functions import system_parameters
-from borelli.optimal.transcription.transcribe import element_arguments
+from borelli.optimal.transcription.transcribe import element_arguments, element_inputs
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def _read_phase(problem: Problem, nlp: PhaseNlp, w: Array, parameters: Array, st
     phase, scheme, mesh = nlp.functions.phase, nlp.scheme, nlp.mesh
     duration = float(nlp.duration.read(w)[0, 0])
     controls, x0 = nlp.controls.read(w), nlp.start.read(w)
-    arguments = element_arguments(mesh, ca.DM(controls), start, duration, ca.DM(parameters))
+    arguments = element_arguments(nlp.functions, scheme, mesh, ca.DM(controls), start, duration, ca.DM(parameters))
     if nlp.stages is not None:
         stages = nlp.stages.read(w)
         starts = np.hstack([x0, stages[list(scheme.end_rows), :-1]])
@@ -95,7 +95,7 @@ def _start_rates(
 ) -> tuple[Array, Array]:
     """Return rates and algebraic variables at the start, from the transcription or else from the explicit form."""
     if nlp.scheme.start_point is not None:
-        xdot, z = nlp.scheme.start_point(*(a[:, 0] for a in inputs))
+        xdot, z = nlp.scheme.start_point(*element_inputs(inputs, nlp.mesh, 0))
     else:
         phase = nlp.functions.phase
         chosen = system_parameters(problem, phase, ca.DM(p))

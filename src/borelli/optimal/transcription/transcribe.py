@@ -11,8 +11,9 @@ import numpy as np
 from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
-from borelli.optimal.problem import Problem
+from borelli.optimal.problem import Problem, bounds_of
 from borelli.optimal.system import names_of
+from borelli.optimal.transcription.assembled_derivatives import ElementCall, LiftedProgram, substitute_elements
 from borelli.optimal.transcription.conditions import add_constraint, add_links, add_path, add_phase_conditions
 from borelli.optimal.transcription.guess import Guess, default_guess
 from borelli.optimal.transcription.hermite_simpson import hermite_simpson_scheme
@@ -66,6 +67,7 @@ class _Assembly:
     costs: dict[str, Any] = field(default_factory=dict)
     phases: list[PhaseNlp] = field(default_factory=list)
     start_rates: list[_StartRates] = field(default_factory=list)
+    calls: list[ElementCall] = field(default_factory=list)
 
 
 def transcribe(
@@ -89,7 +91,7 @@ def transcribe(
     sizes = [v.size for v in variables]
     p, parameter_block = a.unknowns.add("Parameters", names_of(variables), sizes, lower, upper, first)
     p = ca.vec(p)
-    t0: Any = ca.MX(0.0)
+    t0: Any = ca.DM(0.0)
     for phase in problem.phases:
         functions = make_point_functions(problem, phase, explicit=method.endswith("shooting"))
         functions = scale_rows(functions, a.reference)
@@ -105,12 +107,16 @@ def transcribe(
     terms = ca.vertcat(*a.costs.values()) if a.costs else ca.MX(0, 1)
     _add_start_rates(a, terms)
     w = ca.vertcat(*a.unknowns.symbols)
+    program = LiftedProgram(
+        w, ca.sum1(terms) if a.costs else ca.MX(0.0), ca.vertcat(*a.rows.expressions, ca.MX(0, 1)), tuple(a.calls)
+    )
+    objective, constraints, terms = substitute_elements(program, terms)
     return Nlp(
         problem,
         method,
         w,
-        ca.sum1(terms) if a.costs else ca.MX(0.0),
-        ca.vertcat(*a.rows.expressions, ca.MX(0, 1)),
+        objective,
+        constraints,
         ca.Function("costs", [w], [terms]),
         tuple(a.costs),
         np.concatenate(a.unknowns.lower),
@@ -122,6 +128,7 @@ def transcribe(
         tuple(a.rows.blocks),
         tuple(a.phases),
         parameter_block,
+        program,
     )
 
 
@@ -148,16 +155,21 @@ def _add_phase(a: _Assembly, functions: PointFunctions, scheme: Scheme, t0: Any,
     guess = a.guess.phases[phase.name]
     scale = max(a.reference.phases[phase.name].duration, MIN_TIME_SCALE)
     duration, duration_block = add_duration(phase, guess, scale, a.unknowns)
+    lower, upper = bounds_of(phase.duration, "duration")
+    if scheme.end_rows and lower == upper:  # a number leaves no derivatives; SLSQP ends elsewhere without them
+        duration = ca.DM(lower)
     controls, control_block = add_controls(phase, mesh, guess, a.unknowns)
     x0, start_block = add_start(phase, guess, a.unknowns)
-    arguments = element_arguments(mesh, controls, t0, duration, p)
+    arguments = element_arguments(functions, scheme, mesh, controls, t0, duration, p)
     stages, stages_block = ca.MX(0, mesh.count), None
     if scheme.end_rows:
         stages, stages_block = add_stages(phase, scheme, mesh, guess, scale, a.unknowns)
         ends = stages[list(scheme.end_rows), :]
         starts = ca.horzcat(x0, ends[:, : mesh.count - 1])
-        kind = ("thread", a.threads) if a.threads > 1 else ("serial",)
-        _, defects, path, integrals = scheme.element.map(mesh.count, *kind)(starts, stages, *arguments)
+        shapes = [scheme.element.size_out(i) for i in (1, 2, 3)]
+        symbols = tuple(ca.MX.sym(f"y{i}", rows, columns * mesh.count) for i, (rows, columns) in enumerate(shapes))
+        a.calls.append(ElementCall(scheme.element, a.threads, (starts, stages, *arguments), symbols))
+        defects, path, integrals = symbols
         names = [f"equations of motion, row {i + 1}" for i in range(scheme.element.numel_out(1))]
         a.rows.add(f"Phase {phase.name!r}", names, defects, 0.0, 0.0)
     else:
@@ -166,10 +178,11 @@ def _add_phase(a: _Assembly, functions: PointFunctions, scheme: Scheme, t0: Any,
         _add_state_bounds(a.rows, functions, ends)
     add_path(functions, a.reference, a.rows, path)
     elements = (starts, stages, *arguments)
-    first = _element_point(scheme.start_point, mesh, elements, 0, Point(t0, x0, None, None, controls[:, 0], None, p))
+    first = _element_point(scheme.start_point, mesh, elements, 0, Point(t0, x0, None, None, controls[:, 0], None, p, functions.signals(t0)))
     if scheme.start_point is None:
         first = _prepare_start_rates(a, functions, first)
-    end = Point(t0 + duration, ends[:, -1], None, None, controls[:, -1], None, p)
+    last = t0 + duration
+    end = Point(last, ends[:, -1], None, None, controls[:, -1], None, p, functions.signals(last))
     end = _element_point(scheme.end_point, mesh, elements, mesh.count - 1, end)
     sums = ca.sum2(integrals)
     names = [*phase.costs, *phase.integrals]
@@ -188,11 +201,17 @@ def _add_phase(a: _Assembly, functions: PointFunctions, scheme: Scheme, t0: Any,
     a.phases.append(PhaseNlp(functions, scheme, mesh, *blocks))
 
 
-def element_arguments(mesh: Mesh, controls: Any, t0: Any, duration: Any, p: Any) -> tuple[Any, ...]:
-    """Return the arguments `ua` to `p` of `ElementSymbols` for all elements, one column each."""
+def element_arguments(
+    functions: PointFunctions, scheme: Scheme, mesh: Mesh, controls: Any, t0: Any, duration: Any, p: Any
+) -> tuple[Any, ...]:
+    """Return the arguments `ua` to `g` of `ElementSymbols` for all elements, one column each."""
     columns = mesh.interval.tolist()
     after = [i + 1 for i in columns] if mesh.linear else columns
     edges = ca.DM(mesh.edges).T
+    points = (mesh.edges[:-1, None] + np.outer(np.diff(mesh.edges), scheme.signal_fractions)).ravel()
+    signals = ca.DM(functions.signals.numel_out(0), len(points))
+    if signals.numel():
+        signals = functions.signals.map(len(points))(t0 + duration * ca.DM(points).T)
     return (
         controls[:, columns],
         controls[:, after],
@@ -201,12 +220,19 @@ def element_arguments(mesh: Mesh, controls: Any, t0: Any, duration: Any, p: Any)
         t0 + duration * edges[:, :-1],
         duration * ca.DM(np.diff(mesh.edges)).T,
         ca.repmat(p, 1, mesh.count),
+        signals,
     )
+
+
+def element_inputs(elements: tuple[Any, ...], mesh: Mesh, column: int) -> list[Any]:
+    """Return the arguments of one element from those of all."""
+    widths = [a.shape[1] // mesh.count for a in elements]
+    return [a[:, column * width : (column + 1) * width] for a, width in zip(elements, widths, strict=True)]
 
 
 def _element_point(function: Any, mesh: Mesh, elements: tuple[Any, ...], column: int, point: Point) -> Point:
     """Return the point completed by its control rate, and by rate and algebraic variables if the element has them."""
-    inputs = [a[:, column] for a in elements]
+    inputs = element_inputs(elements, mesh, column)
     ua, ub, h = inputs[2], inputs[3], inputs[7]
     udot = (ub - ua) * float(mesh.right[column] - mesh.left[column]) / h
     if function is None:

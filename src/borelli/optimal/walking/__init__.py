@@ -1,0 +1,1 @@
+"""Prediction of walking: the gait of a planar model with least effort at a given speed."""

@@ -1,0 +1,167 @@
+"""Predicted walking: from a rough guess by torques to muscles, and from coarse to fine meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from borelli.analysis.motion import Motion, make_motion
+from borelli.errors import SettingsError
+from borelli.model.model import Model
+from borelli.muscles.hill import make_muscle_arrays
+from borelli.muscles.metabolics import metabolic_power
+from borelli.numerics.vectors import Array
+from borelli.optimal.certificate.certify import CertificateLimits
+from borelli.optimal.solution import Solution
+from borelli.optimal.solver import solve
+from borelli.optimal.solver_result import Iterate
+from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
+from borelli.optimal.symbolic_dynamics.vectors import identifier
+from borelli.optimal.walking.walking_problem import (
+
+    WalkingModel,
+    foot_contacts,
+    mirrored,
+    scissor_guess,
+    walking_model,
+    walking_problem,
+    walking_system,
+)
+
+STIFFNESS, SMOOTHING = 1e5, 4e-3
+"""[N/m^1.5] and [m] of the contact: soft, so that coarse meshes resolve it."""
+COARSE_NODES = 26
+TOLERANCE = 1e-6
+MAX_ITERATIONS = 1000
+FIRST_ACTIVATION = 0.1
+RATE = 100.0
+"""[Hz] of motions made from predictions."""
+
+
+@dataclass(frozen=True)
+class PredictedWalk:
+    """Step of a model with least effort."""
+
+    solution: Solution
+    walker: WalkingModel
+    speed: float
+    """[m/s]"""
+
+    @property
+    def solved(self) -> bool:
+        """Whether the solution passed every check."""
+        return self.solution.solved
+
+    @property
+    def step_time(self) -> float:
+        """[s]"""
+        return self.solution.duration
+
+    def joint_range(self, name: str) -> tuple[float, float]:
+        """Return the least and largest angle [rad] of a joint over a stride; `name` of either side."""
+        values = np.concatenate([self.solution.value(identifier(n)) for n in {name, mirrored(name)}])
+        return float(values.min()), float(values.max())
+
+    def metabolic_cost(self, model: str = "umberger2010") -> float:
+        """Return the gross metabolic energy for the distance [J/kg/m]; the model must have muscles."""
+        muscles = [identifier(m.name) for m in self.walker.model.muscles]
+        if f"{muscles[0] if muscles else ''}_activation" not in self.solution.dataset["state"].values:
+            raise SettingsError("metabolic cost: The walk was predicted without muscles. Use muscles.")
+
+        def table(ending: str) -> Array:
+            return np.column_stack([self.solution.value(m + ending) for m in muscles])
+
+        arrays = make_muscle_arrays(self.walker.model)
+        power = metabolic_power(
+            arrays, model, excitation=table("_excitation"), activation=table("_activation"),
+            fiber_length=table("_fiber_length"), fiber_velocity=table("_fiber_velocity"),
+            active_force=np.maximum(table("_force"), 0.0), body_mass=self.walker.model.mass,
+        )  # fmt: skip
+        time = self.solution.dataset["time"].values
+        mean = float(np.trapezoid(power.whole_body, time)) / self.step_time
+        return mean / (self.walker.model.mass * self.speed)
+
+    def motion(self, strides: int = 1) -> Motion:
+        """Return whole strides as a motion: the step, and the same with sides exchanged."""
+        data = self.solution.dataset
+        at, first = np.unique(data["time"].values, return_index=True)
+        names = [c.name for c in self.walker.model.coordinates]
+        steps, duration = 2 * strides, self.step_time
+        time = np.arange(0.0, steps * duration, 1.0 / RATE)
+        index, local = np.divmod(time, duration)
+        table = np.tile([c.default for c in self.walker.model.coordinates], (len(time), 1))
+        states = set(data["state"].values.tolist())
+        for column, name in enumerate(names):
+            if identifier(name) not in states:
+                continue
+            own = np.interp(local, at, self.solution.value(identifier(name))[first])
+            other = np.interp(local, at, self.solution.value(mirrored(identifier(name)))[first])
+            table[:, column] = np.where(index % 2 == 0, own, other)
+            if name == self.walker.forward:
+                table[:, column] = own + index * self.speed * duration
+        return make_motion(self.walker.model, table, time, RATE, settings={"method": "optimal control"})
+
+
+def predict_walk(
+    model: Model,
+    *,
+    speed: float = 1.2,
+    muscles: str | None = "rigid",
+    nodes: int = 51,
+    refine: int = 2,
+    warm_start: PredictedWalk | None = None,
+    tolerance: float = TOLERANCE,
+    time_limit: float = 600.0,
+    progress: bool | Callable[[Iterate], None] = False,
+    limits: CertificateLimits | None = None,
+) -> PredictedWalk:
+    """Predict the step of a planar model that walks with least effort for its distance.
+
+    Args:
+        model: Planar model with hips, knees and ankles, such as gait10dof18musc.
+        speed: Average speed [m/s].
+        muscles: "rigid" or "compliant" tendons; None: joint torques only.
+        nodes: Control nodes of a step.
+        refine: Rounds of refinement at most.
+        warm_start: Walk to start from, such as that of the same person before a change. Default: a rough guess.
+        tolerance: Of the solver.
+        time_limit: Wall time [s] of each of the meshes.
+        progress: Show iterations in the terminal, or call a function with each.
+        limits: Limits of the certificate. Default: re-simulation of quarters of a step.
+
+    Raises:
+        ModelError: The model is not planar, or has no feet.
+    """
+    if not 0.0 < speed < 5.0:
+        raise SettingsError(f"speed: {speed:g} m/s. Give a walking speed, such as 1.2 m/s.")
+    if muscles is not None:
+        model = with_de_groote_muscles(model)
+    walker = walking_model(model)
+    contacts = foot_contacts(model, STIFFNESS, SMOOTHING)
+    options: dict[str, Any] = {
+        "tolerance": tolerance, "time_limit": time_limit, "progress": progress, "max_iterations": MAX_ITERATIONS,
+    }  # fmt: skip
+    checked = limits or CertificateLimits(window=0.15)
+    system = walking_system(walker, contacts, muscles)
+    if warm_start is None:
+        torques = walking_system(walker, contacts, None)
+        first = walking_problem(walker, torques, speed=speed, nodes=COARSE_NODES, guess=scissor_guess(walker, speed))
+        start = solve(first, order=2, **options)
+        guess = {
+            v.name: FIRST_ACTIVATION
+            for v in (*system.states, *system.controls)
+            if v.name.endswith(("_activation", "_excitation", "_tendon_force"))
+        }
+        if muscles is not None:
+            coarse = walking_problem(walker, system, speed=speed, nodes=COARSE_NODES, guess=guess)
+            start = solve(coarse, order=2, warm_start=start, **options)
+    else:
+        start = warm_start.solution
+    last = walking_problem(walker, system, speed=speed, nodes=nodes)
+    solution = solve(last, order=3, warm_start=start, refine=refine, limits=checked, **options)
+    return PredictedWalk(solution, replace(walker), speed)
+
+
