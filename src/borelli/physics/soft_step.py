@@ -25,6 +25,7 @@ from borelli.physics.arrays.indices import (
     STEP_SIZE,
 )
 from borelli.physics.collision.detect import find_contacts_by_pointer
+from borelli.physics.group_momentum import restore_angular_momentum, tally_groups
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
     add_wrenches,
@@ -83,7 +84,7 @@ BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
 MAX_JOINT_GAP = 1e-5
 """Errors of hard joints [m or rad] that are left to the next step."""
-MAX_PROJECTIONS = 30
+MAX_PROJECTIONS = 200
 """Maximum number of projections that close the joints."""
 MAX_ROTATION = 0.5
 """Maximum angle [rad] by which one of them rotates a body."""
@@ -169,7 +170,7 @@ def _move_by_solution(graph, block, state, velocity, h):
 
 @kernel_function
 def close_joints(pointers, tables, state_at, inputs, work, index):
-    """Move bodies until hard joints are closed, by the least kinetic distance; velocities are not changed.
+    """Move bodies until hard joints are closed, by the least kinetic distance, and keep their angular momentum.
 
     With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns
     SOLVED or JOINTS_LEFT_OPEN.
@@ -186,6 +187,7 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
         if projection == 0:
             for k in range(rows.used[0]):
                 scratch.impulse[k] = factor.value[k, IMPULSE]
+            tally_groups(tables.bodies, graph, scratch.rotation, state, scratch.tally_before)
         load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
         _load_projection(joints, rows, graph, factor)
         mark_for_factoring(graph, 1)
@@ -198,6 +200,7 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
             break
         _move_by_solution(graph, factor.block, state, scratch.aim, h)
     if projection > 0:
+        restore_angular_momentum(tables.bodies, graph, scratch.rotation, state, scratch.tally_before, scratch.tally)
         for k in range(rows.used[0]):
             factor.value[k, IMPULSE] = scratch.impulse[k]
     return status

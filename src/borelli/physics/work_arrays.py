@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from borelli.files.memory import check_memory
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
+from borelli.physics.group_momentum import TALLY_COLUMNS
 from borelli.physics.rows.contact_rows import MAX_CONTACT_BODIES, ContactArrays, make_contact_arrays
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -39,6 +40,9 @@ class Scratch(NamedTuple):
     """(q,) velocities of coordinates."""
     impulse: Floats
     """(rows,) impulses of the step, while joints are closed after it."""
+    tally_before: Floats
+    tally: Floats
+    """(groups, TALLY_COLUMNS) momenta before and after that."""
     solver_stats: NDArray[np.int64]
     """(4,) as in `Record.solver_stats`."""
 
@@ -106,6 +110,8 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             aim=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
             impulse=np.zeros(len(entries)),
+            tally_before=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
+            tally=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             solver_stats=np.zeros(4, np.int64),
         ),
         links=links,

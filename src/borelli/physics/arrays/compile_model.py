@@ -27,6 +27,11 @@ NET_LOOPS = 30
 """Number of loops above which bodies connected by joints are a net, in which the loop-closing joints are arbitrary."""
 
 
+FREE, GROUNDED, DRIVEN = range(3)
+"""Kind of a group: not connected to the ground; connected to it; with controls or kinematic bodies, whose work is not
+limited."""
+
+
 class BodyTables(NamedTuple):
     """Bodies, one entry each."""
 
@@ -38,6 +43,10 @@ class BodyTables(NamedTuple):
     """Parent of the body, if that is solved for and the body does not belong to a net; else -1."""
     links: Integers
     """(links, 2) pairs of bodies with a common persistent row."""
+    group: Integers
+    """Group of bodies that joints or couplings connect, not through the ground or kinematic bodies."""
+    group_kind: Integers
+    """(groups,) FREE, GROUNDED or DRIVEN."""
 
 
 class MarkerSpringTables(NamedTuple):
@@ -154,7 +163,7 @@ def compile_model(
     joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven, as_one)
     nets = _bodies_of_nets(model, body_index, kinematic)
     joints = _soften_loops(model, joints, nets, notes)
-    bodies = _body_tables(model, body_index, kinematic, nets)
+    bodies = _body_tables(model, body_index, kinematic, nets, joints)
     spring_tables = _marker_spring_tables(model, body_index, com, marker_springs, step, len(entries))
     for marker in model.markers if marker_springs else ():
         names += [f"marker {marker.name} {axis}" for axis in "xyz"]
@@ -229,7 +238,9 @@ def _bodies_of_nets(model: Model, body_index: dict[str, int], kinematic: NDArray
     return nets
 
 
-def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8], nets: set[int]) -> BodyTables:
+def _body_tables(
+    model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8], nets: set[int], joints: JointTables
+) -> BodyTables:
     parent = np.full(len(model.bodies), -1, np.int64)
     links = []
     for joint in model.joints:
@@ -245,13 +256,34 @@ def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np
         bodies = sorted({body_index.get(name, -1) for joint in pair for name in (joint.child, joint.parent)} - {-1})
         solved = [b for b in bodies if not kinematic[b]]
         links += [(a, b) for i, a in enumerate(solved) for b in solved[:i]]
+    pairs = np.array(links, np.int64).reshape(-1, 2)
+    group, kind = _groups(kinematic, joints, pairs)
     return BodyTables(
         mass=np.array([body.mass for body in model.bodies], float),
         inertia=np.array([body.inertia for body in model.bodies], float).reshape(-1, 3, 3),
         kinematic=kinematic,
         tree_parent=parent,
-        links=np.array(links, np.int64).reshape(-1, 2),
+        links=pairs,
+        group=group,
+        group_kind=kind,
     )
+
+
+def _groups(kinematic: NDArray[np.uint8], joints: JointTables, links: Integers) -> tuple[Integers, Integers]:
+    """Return the group of each body and the groups' kinds."""
+    label = np.arange(len(kinematic))
+    for a, b in links:
+        label[label == label[a]] = label[b]
+    names, group = np.unique(label, return_inverse=True)
+    kind = np.full(len(names), FREE, np.int64)
+    for j, (a, b) in enumerate(zip(joints.child, joints.parent, strict=True)):
+        if joints.row_first[j + 1] > joints.row_first[j]:
+            for body, other in ((a, b), (b, a)):
+                if body >= 0 and other < 0:
+                    kind[group[body]] = max(kind[group[body]], GROUNDED)
+                elif body >= 0 and kinematic[other]:
+                    kind[group[body]] = DRIVEN
+    return group.astype(np.int64), kind
 
 
 def _soften_loops(model: Model, joints: JointTables, nets: set[int], notes: list[str]) -> JointTables:

@@ -18,9 +18,9 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.array_checks import as_floats, as_indices, check_arrays
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
-from borelli.physics.arrays.compile_model import MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
+from borelli.physics.arrays.compile_model import DRIVEN, MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
 from borelli.physics.arrays.indices import GROUND_COLUMNS
-from borelli.physics.impulse_step.energy_balance import DRIVEN, FREE, GROUNDED, TALLY_COLUMNS
+from borelli.physics.group_momentum import TALLY_COLUMNS
 from borelli.physics.inputs import Drive
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -108,10 +108,8 @@ class ControlHistory(NamedTuple):
 class MeanMotion(NamedTuple):
     """Mean motion of a step, or of a part of it (`mean_motion`)."""
 
-    group: Integers
-    """(bodies,) group of bodies that joints connect, which has an energy of its own."""
     group_kind: Integers
-    """(groups,) FREE, GROUNDED or DRIVEN."""
+    """(groups,) as `BodyTables.group_kind`; DRIVEN with controls."""
     balance: Integers
     """(groups,) balance of energy in this step."""
     tally: Floats
@@ -440,7 +438,7 @@ def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:
 
 def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion:
     bodies, rows = len(compiled.model.bodies), len(compiled.rows.entries)
-    group, kind = _groups(compiled, controls)
+    kind = _group_kinds(compiled, controls)
     free = np.ones(len(compiled.model.coordinates), np.uint8)
     free[controls.every] = 0
     arrays: dict[str, Any] = {
@@ -449,7 +447,6 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
     }  # fmt: skip
     return MeanMotion(
         **arrays,
-        group=group,
         group_kind=kind,
         balance=np.zeros(len(kind), np.int64),
         tally=np.zeros((len(kind), TALLY_COLUMNS)),
@@ -469,28 +466,15 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
     )
 
 
-def _groups(compiled: CompiledModel, controls: Controls) -> tuple[Integers, Integers]:
-    """Return the group of each body that joints or couplings connect, not through the ground, and the groups' kinds."""
-    joints, kinematic = compiled.tables.joints, compiled.tables.bodies.kinematic
-    label = np.arange(len(kinematic))
-    pairs = [*zip(joints.child, joints.parent, strict=True), *compiled.tables.bodies.links]
-    for a, b in pairs:
-        if min(a, b) >= 0 and not kinematic[a] and not kinematic[b]:
-            label[label == label[a]] = label[b]
-    names, group = np.unique(label, return_inverse=True)
-    kind = np.full(len(names), FREE, np.int64)
-    for j, (a, b) in enumerate(zip(joints.child, joints.parent, strict=True)):
-        if joints.row_first[j + 1] > joints.row_first[j]:
-            for body, other in ((a, b), (b, a)):
-                if body >= 0 and other < 0:
-                    kind[group[body]] = max(kind[group[body]], GROUNDED)
-                elif body >= 0 and kinematic[other]:
-                    kind[group[body]] = DRIVEN
+def _group_kinds(compiled: CompiledModel, controls: Controls) -> Integers:
+    """Return the kind of each group: controls drive theirs."""
+    joints, bodies = compiled.tables.joints, compiled.tables.bodies
+    kind = bodies.group_kind.copy()
     for i in controls.every:
         for body in (joints.child[joints.joint[i]], joints.parent[joints.joint[i]]):
             if body >= 0:
-                kind[group[body]] = DRIVEN
-    return group.astype(np.int64), kind
+                kind[bodies.group[body]] = DRIVEN
+    return kind
 
 
 def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) -> StageArrays:

@@ -111,13 +111,13 @@ def _project_velocities(pointers, tables, state, work, controls, stages, h):
 
 
 @inline
-def _note_limits(joints, rows, mean):
+def _note_limits(joints, group, rows, mean):
     """Set the balance of groups on which joint limits act: these only remove energy."""
     for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
         if mean.at_limit[k]:
             for e in range(rows.first[k], rows.first[k + 1]):
                 if rows.body[e] >= 0:
-                    g = mean.group[rows.body[e]]
+                    g = group[rows.body[e]]
                     mean.balance[g] = min(mean.balance[g], LIMITED_ENERGY)
 
 
@@ -145,7 +145,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
             _set_end_velocities(graph, mean, state.twist)
             status = _project_velocities(pointers, tables, state, work, controls, stages, h)
         if status == SOLVED:
-            _note_limits(tables.joints, work.rows, mean)
+            _note_limits(tables.joints, tables.bodies.group, work.rows, mean)
             if not balance_energy(tables.bodies, graph, mean, scratch.rotation, state, False):
                 kept = False
             _store_guess(history, mean, fraction)

@@ -37,12 +37,13 @@ from borelli.physics.soft_step import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
+from borelli.physics.vectors import invert_matrix, multiply_vector
 
 MAX_ITERATIONS = 30
 """Maximum number of Newton iterations; a step that needs more is divided."""
-MEAN_GAP_TOLERANCE = 2e-13
+MEAN_GAP_TOLERANCE = 5e-14
 """Errors of joints [m or rad] at which Newton's method ends; at least rounding of the farthest body's position."""
-MOMENTUM_TOLERANCE = 1e-13
+MOMENTUM_TOLERANCE = 1e-14
 """The same for the balance of angular momentum, relative to the largest term of a body."""
 LIMIT_TOLERANCE = 1e-12
 """Distance beyond a joint limit [rad or m] that is rounding."""
@@ -69,24 +70,6 @@ def _multiply_matrices(a, b):
         a[6] * b[1] + a[7] * b[4] + a[8] * b[7],
         a[6] * b[2] + a[7] * b[5] + a[8] * b[8],
     )
-
-
-@inline
-def multiply_vector(a, x, y, z):
-    """Return the product of a matrix of nine entries and a vector."""
-    return a[0] * x + a[1] * y + a[2] * z, a[3] * x + a[4] * y + a[5] * z, a[6] * x + a[7] * y + a[8] * z
-
-
-@inline
-def invert_matrix(a):
-    """Return the inverse of a matrix of nine entries."""
-    c0, c1, c2 = a[4] * a[8] - a[5] * a[7], a[5] * a[6] - a[3] * a[8], a[3] * a[7] - a[4] * a[6]
-    s = 1.0 / (a[0] * c0 + a[1] * c1 + a[2] * c2)
-    return (
-        s * c0, s * (a[2] * a[7] - a[1] * a[8]), s * (a[1] * a[5] - a[2] * a[4]),
-        s * c1, s * (a[0] * a[8] - a[2] * a[6]), s * (a[2] * a[3] - a[0] * a[5]),
-        s * c2, s * (a[1] * a[6] - a[0] * a[7]), s * (a[0] * a[4] - a[1] * a[3]),
-    )  # fmt: skip
 
 
 @inline

@@ -270,7 +270,7 @@ def _note_given_impulses(tables, work, mean):
             for e in range(rows.first[k], rows.first[k + 1]):
                 b = rows.body[e]
                 if b >= 0:
-                    mean.balance[mean.group[b]] = NOT_BALANCED
+                    mean.balance[tables.bodies.group[b]] = NOT_BALANCED
                     for n in range(6):
                         mean.wrench[b, n] += p * rows.jacobian[e, n]
 
