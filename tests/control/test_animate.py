@@ -144,7 +144,7 @@ def test_an_obstacle_is_in_contact_while_it_is_present():
     hand = MODEL.body("hand_r").frame.position
     wall = Obstacle(Shape("box", (0.05, 0.2, 0.3)), Frame((hand[0] + 0.06, hand[1], hand[2] - 0.1)), 0.0, 0.6)
     found = animate(standing(), [wall])
-    contact = np.abs(found.data["ground_reaction_force"].sel(body="hand_r").values).sum(axis=1)
+    contact = np.abs(found.data["contact_force"].sel(body="hand_r").values).sum(axis=1)
     time, error = found.data["time"].values, found.data["body_tracking_error"].values
     assert contact[time < 0.6].max() > 0.0 and not contact[time > 0.61].any()
     assert error.max() > 0.01

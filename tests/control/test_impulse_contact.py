@@ -38,7 +38,7 @@ def test_planks_press_on_a_block_and_recover_when_it_goes(rate):
     pressing = (time > 1.5) & (time < 2.0)
     assert np.abs(error[pressing]).max(axis=1).min() > 0.5
     assert np.ptp(error[pressing], axis=0).max() < 1e-3  # it is at rest
-    pushed = data["ground_reaction_force"].values[pressing, 2, 2]
+    pushed = data["contact_force"].values[pressing, 2, 2]
     assert pushed.min() > 10.0 and np.ptp(pushed) < 0.01 * pushed.mean()
     assert np.abs(error[-1]).max() < 1e-5
     # without overshoot: nothing passes its target on return
@@ -130,6 +130,6 @@ def test_joint_limit_stops_a_free_joint():
 def test_planks_that_slide_along_a_block_have_bounded_contact_forces():
     """The impact is 1.4 kN; with hard contacts in position correction, single steps after it had 1e7 N."""
     data = obstacle_run("impulse", 1.5, 2.0)
-    force = np.linalg.norm(data["ground_reaction_force"].values, axis=-1).max(axis=1)
+    force = np.linalg.norm(data["contact_force"].values, axis=-1).max(axis=1)
     assert 1e3 < force.max() < 3e3
     assert 0.0 < force[-60:].max() < 1e3

@@ -64,7 +64,9 @@ def test_plate_moves_a_box_along_and_up():
     moved = result["body_position"].values[-1] - result["body_position"].values[0]
     np.testing.assert_allclose(moved[0], velocity, rtol=1e-9)
     np.testing.assert_allclose(result["body_com_velocity"].values[-1, 1], velocity, atol=1e-6)
-    force = result["ground_reaction_force"].values[-1, 1]
+    force = result["contact_force"].values[-1, 1]
+    np.testing.assert_array_equal(result["contact_force"].values[-1, 0], -force)
+    assert not result["ground_reaction_force"].values.any()
     np.testing.assert_allclose(force, (0.0, 0.0, model.bodies[1].mass * GRAVITY), atol=1e-3)
     # the jerk upwards gives mu times its impulse along; it slips for the rest, and loses half of that displacement
     rest = hypot(*velocity[:2]) - mu * velocity[2]
@@ -144,7 +146,10 @@ def check_stack(duration: float) -> None:
     assert (result["solver_status"].values == 0).all()
     # the contacts of a box sum to its own weight: the load above it passes through
     weight = scene.model.bodies[0].mass * GRAVITY
-    late = result["ground_reaction_force"].values[-1]
+    ground, others = result["ground_reaction_force"].values[-1], result["contact_force"].values[-1]
+    np.testing.assert_allclose(ground[0], (0.0, 0.0, 10 * weight), atol=1e-6 * 10 * weight)
+    assert not ground[1:].any()
+    late = ground + others
     np.testing.assert_allclose(late, np.tile((0.0, 0.0, weight), (10, 1)), atol=1e-6 * 10 * weight)
 
 

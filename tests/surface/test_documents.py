@@ -70,9 +70,10 @@ def test_examples_are_listed_and_numbered():
 
 
 def test_examples_of_the_formats_page_read():
-    (_, model), (_, scene) = blocks("docs/formats.md", "toml")
+    (_, model), (_, scene), (_, elements) = blocks("docs/formats.md", "toml")
     assert model_from_text(model).name == "pendulum"
     assert scene_from_text(scene).model.mass == pytest.approx(72.6)
+    assert len(scene_from_text(scene + elements).sensors) == 3
 
 
 def test_scenes_of_the_documentation_exist():

@@ -17,7 +17,7 @@ STANCE_PERCENTILE = 20.0
 """Percentile of the lowest point over time that is set on the ground: a foot is on the ground for most of a walk, and
 in the lowest frames noise puts it deeper."""
 MAX_SHIFT = 0.3
-"""Largest displacement [m] that is taken for an error of height; beyond it the motion is not one on this ground."""
+"""Largest displacement [m] that corrects an error of height; beyond it the motion is not one on this ground."""
 MIN_SHIFT = 1e-4
 """Smallest displacement [m] that is made."""
 

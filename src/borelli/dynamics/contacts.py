@@ -46,8 +46,8 @@ def contact_forces(
 
     Examples:
         >>> box = bo.gallery_scene("stack").model
-        >>> contacts = bo.dynamics.contacts(box)
-        >>> bool((contacts["force"].sel(axis="z") >= 0.0).all())
+        >>> contacts = bo.dynamics.contact_forces(box)
+        >>> bool(((contacts["force"] * contacts["normal"]).sum("axis") >= 0.0).all())
         True
     """
     simulation = start_simulation(

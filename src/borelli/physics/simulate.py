@@ -181,7 +181,7 @@ def simulate(
 
 
 def with_forces(data: xarray.Dataset, model: Model, forces: Sequence[AppliedForce]) -> xarray.Dataset:
-    """Return the dataset with its applied forces as an attribute, for drawings; those without end are left out."""
+    """Return the dataset with its applied forces as an attribute, for drawings; those that never end are left out."""
     centers = {body.name: body.center_of_mass for body in model.bodies}
     listed = [
         {"body": one.body, "force": list(one.force), "point": list(one.point or centers[one.body]),

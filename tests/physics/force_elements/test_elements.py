@@ -10,7 +10,8 @@ import pytest
 
 from borelli.control.track_targets import track_targets
 from borelli.errors import ModelError, SettingsError
-from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model
+from borelli.model.functions import Function
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Ligament, Model, PathPoint
 from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.force_elements.elements import Bushing, DriveSchedule, ForceFunction, ForceTable, Spring
 from borelli.physics.force_elements.evaluate import Elements
@@ -180,6 +181,19 @@ def test_bushing_oscillates_about_each_axis():
         assert result["body_angular_velocity"].values[-1, 0, axis] == pytest.approx(1.0, abs=1e-3)
         moment = result["bushing_moment"].values[:, 0, axis]
         assert abs(moment[0]) < 1e-12 and np.abs(moment).max() == pytest.approx(sqrt(inertia * stiffness), rel=1e-2)
+
+
+def test_ligaments_act_without_muscles():
+    """A block on a linear ligament oscillates about its equilibrium: z = z_eq (1 - cos w t), to first order."""
+    stiffness, rest = 100.0 * 2.0 / 0.9, 0.9
+    path = (PathPoint(GROUND, (0.0, 0.0, 1.0)), PathPoint("block", (0.0, 0.0, 0.0)))
+    ligament = Ligament("ligament", path, rest, 100.0, Function((1.0, 2.0), ((0.0, 2.0),)))
+    model = Model("hanging", (BLOCK,), ligaments=(ligament,))
+    result = simulate(model, duration=0.5, step=1e-3, excitations={})
+    equilibrium = 1.0 - (rest + BLOCK.mass * 9.81 / stiffness)
+    expected = equilibrium * (1.0 - np.cos(sqrt(stiffness / BLOCK.mass) * result["time"].values))
+    assert np.abs(result["body_position"].values[:, 0, 2] - expected).max() < 2e-4
+    np.testing.assert_allclose(result["ligament_force"].values[0], stiffness * (1.0 - rest), rtol=1e-12)
 
 
 def test_errors_name_the_element():

@@ -121,7 +121,7 @@ def _claims(rows: Rows, distances: Sequence[float], heights: Sequence[float]) ->
         cheapest = min(heights, key=lambda h: float(np.mean([cost[d, h] for d in distances])))
         claims.append(
             Claim("cheapest height, mean over distances [m]", cheapest, "middle: neither crouching nor stretching",
-                  f"{heights[1]:g}, the middle one", cheapest == heights[1])
+                  f"{heights[1]:g}, the second of three", cheapest == heights[1])
         )  # fmt: skip
     else:
         higher = min(cost[distances[-1], b] - cost[distances[-1], a] for a, b in pairwise(heights))

@@ -155,8 +155,8 @@ def make_muscle_tables(compiled: CompiledModel, excitation: Floats) -> MuscleTab
 
 
 def check_muscles(model: Model) -> None:
-    """Raise ModelError if a model has no muscles."""
-    if not model.muscles:
+    """Raise ModelError if a model has neither muscles nor ligaments."""
+    if not model.muscles and not model.ligaments:
         raise ModelError(f"Model {model.name!r} has no muscles to excite. Remove the excitations, or add muscles.")
 
 

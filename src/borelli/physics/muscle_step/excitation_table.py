@@ -30,8 +30,7 @@ def make_excitation_table(model: Model, excitations: ExcitationInput, *, step: f
         ModelError: The model has neither muscles nor ligaments.
         SettingsError: A muscle is unknown, or a value is NaN or outside 0 to 1.
     """
-    if not model.ligaments:
-        check_muscles(model)
+    check_muscles(model)
     names = [muscle.name for muscle in model.muscles]
     table: Mapping[str, Excitation] | Excitations
     if isinstance(excitations, Excitations | Mapping):
