@@ -42,9 +42,7 @@ WHAT_IF_FILES = ("original.nc", "changed.nc", "motion.nc", "what-if.nc", "summar
 
 
 def optimize(
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="track, inverse or what-if.", show_default=False)
-    ],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="track, inverse or what-if.", show_default=False)],
     motion: Annotated[
         Path,
         typer.Argument(

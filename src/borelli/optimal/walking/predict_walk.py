@@ -21,7 +21,6 @@ from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.walking.walking_problem import (
-
     WalkingModel,
     foot_contacts,
     mirrored,
@@ -57,7 +56,7 @@ class PredictedWalk:
 
     @property
     def step_time(self) -> float:
-        """[s]"""
+        """Duration of a step [s]."""
         return self.solution.duration
 
     def joint_range(self, name: str) -> tuple[float, float]:
@@ -163,5 +162,3 @@ def predict_walk(
     last = walking_problem(walker, system, speed=speed, nodes=nodes)
     solution = solve(last, order=3, warm_start=start, refine=refine, limits=checked, **options)
     return PredictedWalk(solution, replace(walker), speed)
-
-

@@ -1,4 +1,4 @@
-"""Half a gait cycle of a planar model as a problem: mirrored at its end, at a given speed, with smooth ground contact."""
+"""Half a gait cycle of a planar model as a problem: mirrored at its end, at a given speed, on smooth ground."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def foot_contacts(model: Model, stiffness: float, smoothing: float) -> tuple[Sph
             rows = [i for i, n in enumerate(soles.names) if soles.foot[i] == side and part in n]
             place = tuple(float(x) for x in np.mean(soles.positions[rows], axis=0))
             found.append(
-                SphereContact(
-                    f"{foot}_{part}", soles.bodies[rows[0]], place, stiffness=stiffness, smoothing=smoothing
-                )  # type: ignore[arg-type]
+                SphereContact(f"{foot}_{part}", soles.bodies[rows[0]], place, stiffness=stiffness, smoothing=smoothing)  # type: ignore[arg-type]
             )
     return tuple(found)
 
