@@ -36,3 +36,5 @@ from borelli.optimal.tracking.tracking_problem import Actuation as Actuation
 from borelli.optimal.tracking.tracking_problem import TrackingWeights as TrackingWeights
 from borelli.optimal.tracking.what_if import WhatIf as WhatIf
 from borelli.optimal.tracking.what_if import what_if as what_if
+from borelli.optimal.walking.predict_walk import PredictedWalk as PredictedWalk
+from borelli.optimal.walking.predict_walk import predict_walk as predict_walk
