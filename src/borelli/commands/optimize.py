@@ -55,7 +55,7 @@ def optimize(
     model: options.ModelFile = None,
     muscles: Annotated[
         str,
-        option("Tendons of muscles: rigid or compliant; none: joint torques only. Default: rigid.", "TENDON"),
+        option("Muscles: rigid or compliant for tendons, or none for joint torques only. Default: rigid.", "TENDON"),
     ] = "rigid",
     change: Annotated[
         list[str] | None,
