@@ -19,7 +19,9 @@ def two_phases(**settings):
     cost = {"torque": lambda s: s.angle_torque**2}
     first = Phase("first", pendulum(), (0.5, 1.5), 4, (1, 2, 3), cost=cost, **settings)
     path = [Constraint("power", lambda s: s.angle_torque * s.angle_speed, upper=100.0)]
-    second = Phase("second", implicit_pendulum(), (0.5, 1.5), 3, end=END, path=path, integrals={"squared": cost["torque"]})
+    second = Phase(
+        "second", implicit_pendulum(), (0.5, 1.5), 3, end=END, path=path, integrals={"squared": cost["torque"]}
+    )
     return Problem("two", [first, second], cost=lambda p: p.second.integrals.squared / p.second.duration)
 
 
@@ -72,5 +74,9 @@ def test_programs_that_must_be_differentiated_as_a_whole():
     cost = {"torque": lambda s: s.angle_torque**2}
     squared = Problem("squared", [Phase("swing", pendulum(), 1.0, 4, integrals=cost)],
                       cost=lambda p: p.swing.integrals.torque**2)  # fmt: skip
-    for problem, method in ((squared, "radau"), (with_signals((0.5, 1.0)), "radau"), (with_signals(1.0), "multiple-shooting")):
+    for problem, method in (
+        (squared, "radau"),
+        (with_signals((0.5, 1.0)), "radau"),
+        (with_signals(1.0), "multiple-shooting"),
+    ):
         assert transcribe(problem, default_guess(problem), method=method).derivative_functions == {}

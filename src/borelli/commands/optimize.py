@@ -42,9 +42,7 @@ WHAT_IF_FILES = ("original.nc", "changed.nc", "motion.nc", "what-if.nc", "summar
 
 
 def optimize(
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="track, inverse or what-if.", show_default=False)
-    ],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="track, inverse or what-if.", show_default=False)],
     motion: Annotated[
         Path,
         typer.Argument(
@@ -57,7 +55,7 @@ def optimize(
     model: options.ModelFile = None,
     muscles: Annotated[
         str,
-        option("Tendons of muscles: rigid or compliant; none: joint torques only. Default: rigid.", "TENDON"),
+        option("Muscles: rigid or compliant for tendons, or none for joint torques only. Default: rigid.", "TENDON"),
     ] = "rigid",
     change: Annotated[
         list[str] | None,

@@ -21,9 +21,9 @@ from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscle
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate as PathGate
 from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits as JointLimits
 from borelli.optimal.symbolic_dynamics.passive_forces import Spring as Spring
+from borelli.optimal.symbolic_dynamics.time_series import TimeSeries as TimeSeries
 from borelli.optimal.symbolic_dynamics.tree_dynamics import make_tree_dynamics as make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.tree_system import tree_system as tree_system
-from borelli.optimal.symbolic_dynamics.time_series import TimeSeries as TimeSeries
 from borelli.optimal.system import System as System
 from borelli.optimal.system import Variable as Variable
 from borelli.optimal.system import make_system as make_system
@@ -36,3 +36,5 @@ from borelli.optimal.tracking.tracking_problem import Actuation as Actuation
 from borelli.optimal.tracking.tracking_problem import TrackingWeights as TrackingWeights
 from borelli.optimal.tracking.what_if import WhatIf as WhatIf
 from borelli.optimal.tracking.what_if import what_if as what_if
+from borelli.optimal.walking.predict_walk import PredictedWalk as PredictedWalk
+from borelli.optimal.walking.predict_walk import predict_walk as predict_walk

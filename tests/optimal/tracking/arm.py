@@ -16,7 +16,10 @@ def forearm(*, muscles=True):
     body = Body("forearm", MASS, (0.0, -LENGTH, 0.0), tuple(map(tuple, np.diag([INERTIA, 0.001, INERTIA]))))
     elbow = Coordinate("elbow", lower=-0.2, upper=2.4)
     joint = Joint("elbow", "hinge", "ground", "forearm", axes=((0.0, 0.0, 1.0),), coordinates=(elbow,))
-    paths = {"flexor_r": ((0.04, 0.25, 0.0), (0.03, -0.05, 0.0)), "extensor_r": ((-0.04, 0.25, 0.0), (-0.03, -0.04, 0.0))}
+    paths = {
+        "flexor_r": ((0.04, 0.25, 0.0), (0.03, -0.05, 0.0)),
+        "extensor_r": ((-0.04, 0.25, 0.0), (-0.03, -0.04, 0.0)),
+    }
     made = tuple(
         Muscle(
             name, (PathPoint("ground", a), PathPoint("forearm", b)), 900.0, 0.12, 0.17,

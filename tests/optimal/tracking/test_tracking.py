@@ -50,7 +50,7 @@ def test_muscles_of_a_tracked_motion_produce_its_torque(muscled):
     tracked = track_motion(muscled, start=0.1, end=0.7, actuation=Actuation(reserve=1.0))
     assert tracked.solved, tracked.solution.certificate
     activation = tracked.solution.dataset["muscle_activation"]
-    assert 0.0 <= float(activation.min()) and float(activation.max()) < 1.0
+    assert float(activation.min()) >= 0.0 and float(activation.max()) < 1.0
     assert np.abs(tracked.solution.value("elbow_torque")).max() < 0.2
     first = tracked.solution.value("flexor_r_activation")[0], tracked.solution.value("flexor_r_excitation")[0]
     assert first[0] == pytest.approx(first[1], abs=1e-6)

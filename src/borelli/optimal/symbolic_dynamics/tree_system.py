@@ -226,8 +226,8 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
     outputs = _outputs(parts, net, touches, equations)
     given = spline_function(parts.series) if parts.series else None
     residual, inner_residual = _system_function("residual", given, symbols, [ca.vertcat(*rows)])
-    values = [ca.SX(v) for v, _ in outputs.values()]
-    output, inner_output = _system_function("outputs", given, symbols, values, list(outputs))
+    shown = [ca.SX(v) for v, _ in outputs.values()]
+    output, inner_output = _system_function("outputs", given, symbols, shown, list(outputs))
     signal_names = tuple(one for series in parts.series for one in series.names)
     return System(
         name,

@@ -62,7 +62,8 @@ def apply_changes(model: Model, changes: Sequence[Change]) -> ChangedPerson:
     Raises:
         SettingsError: A change names a muscle, body or coordinate that the model does not have.
     """
-    changed, springs = model, {}
+    changed = model
+    springs: dict[str, float] = {}
     for change in changes:
         if change.unit == "%":
             changed = _with_strength(changed, change)
@@ -86,8 +87,7 @@ def _with_strength(model: Model, change: Change) -> Model:
     chosen = _matching(change, [m.name for m in model.muscles], "muscle")
     factor = change.amount / 100.0
     muscles: list[Any] = [
-        replace(m, max_isometric_force=factor * m.max_isometric_force) if m.name in chosen else m
-        for m in model.muscles
+        replace(m, max_isometric_force=factor * m.max_isometric_force) if m.name in chosen else m for m in model.muscles
     ]
     return replace(model, muscles=tuple(muscles))
 

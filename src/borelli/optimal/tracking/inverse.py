@@ -227,9 +227,7 @@ def _assemble(
     )  # fmt: skip
 
 
-def _first_values(
-    system: System, reference: MotionReference, shared: tuple[str, ...], nodes: int
-) -> Mapping[str, Any]:
+def _first_values(system: System, reference: MotionReference, shared: tuple[str, ...], nodes: int) -> Mapping[str, Any]:
     """Return activations of load sharing, and the torques it leaves to reserves."""
     time = np.linspace(0.0, reference.duration, 2 * nodes - 1)
     assert reference.activations is not None and reference.missing is not None

@@ -51,7 +51,7 @@ class MotionReference:
 
     @property
     def duration(self) -> float:
-        """[s]"""
+        """Duration [s]."""
         return float(self.time[-1])
 
     def at(self, table: Array, time: Array) -> Array:

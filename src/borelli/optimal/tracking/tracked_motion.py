@@ -65,13 +65,17 @@ class TrackedMotion:
 
     def motion(self, rate: float = RATE) -> Motion:
         """Return the motion at even times of the recording, for `inverse_dynamics`, pictures and videos."""
-        count = max(2, int(round(self.reference.duration * rate)) + 1)
+        count = max(2, round(self.reference.duration * rate) + 1)
         time = np.linspace(0.0, self.reference.duration, count)
         model = self.reference.model
         table = np.tile([c.default for c in model.coordinates], (count, 1))
         columns = [[c.name for c in model.coordinates].index(name) for name in self.reference.names]
         table[:, columns] = self.coordinates(time)
-        note = Note(f"Coordinates of an optimal control problem: {self.solution.certificate.verdict}", "stated", code="optimal_control")
+        note = Note(
+            f"Coordinates of an optimal control problem: {self.solution.certificate.verdict}",
+            "stated",
+            code="optimal_control",
+        )
         real = (count - 1) / self.reference.duration
         return make_motion(
             model, table, time + self.reference.start, real, settings={"method": "optimal control"}, notes=(note,)

@@ -57,7 +57,9 @@ def plot_tracking(
     lower = "muscle_activation" if "muscle_activation" in data else "torque"
     panel = figure.add_subplot(grid[rows, :])
     style_axes(np.array([panel]))
-    chosen = shift[lower] if lower != "torque" else shift[lower].sel(coordinate=[n for n in joints if n in tracked.sizes])
+    chosen = (
+        shift[lower] if lower != "torque" else shift[lower].sel(coordinate=[n for n in joints if n in tracked.sizes])
+    )
     draw_columns(panel, chosen, MAX_LINES)
     panel.set_ylabel("activation" if lower != "torque" else "torque [N m]")
     panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")

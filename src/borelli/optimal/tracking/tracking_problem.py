@@ -188,12 +188,12 @@ def tracking_costs(
         ),
     }  # fmt: skip
     if weights.tracking > 0.0:
-        costs["tracking"] = lambda s: weights.tracking * sum(
-            w * (s[n] - s[n + REFERENCE]) ** 2 for n, w in factor.items()
+        costs["tracking"] = lambda s: (
+            weights.tracking * sum(w * (s[n] - s[n + REFERENCE]) ** 2 for n, w in factor.items())
         )
     if weights.speed > 0.0:
-        costs["speed"] = lambda s: weights.speed * sum(
-            w * (s[f"{n}_speed"] - s[n + SPEED_REFERENCE]) ** 2 for n, w in factor.items()
+        costs["speed"] = lambda s: (
+            weights.speed * sum(w * (s[f"{n}_speed"] - s[n + SPEED_REFERENCE]) ** 2 for n, w in factor.items())
         )
     return costs
 
@@ -232,9 +232,7 @@ def rest_constraints(system: System) -> list[Constraint]:
     return [Constraint("activation at the start equals excitation", difference, 0.0, 0.0)]
 
 
-def first_values(
-    system: System, reference: MotionReference, sizes: Mapping[str, float], nodes: int
-) -> dict[str, Any]:
+def first_values(system: System, reference: MotionReference, sizes: Mapping[str, float], nodes: int) -> dict[str, Any]:
     """Return first values from inverse kinematics, inverse dynamics and load sharing."""
     time = np.linspace(0.0, reference.duration, 2 * nodes - 1)
     q, v = reference.at(reference.coordinates, time), reference.at(reference.speeds, time)

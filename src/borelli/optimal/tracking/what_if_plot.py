@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def plot_what_if(result: WhatIf, path: str | PathLike[str] | None = None, *, ove
 
     data, model = result.dataset(), result.original.reference.model
     angles = [c.name for c in model.coordinates if c.rotational and c.name not in root_coordinates(model)]
-    panels = []
+    panels: list[tuple[str, Any]] = []
     for variable, dimension, names, count, factor, unit in (
         ("coordinate_value", "coordinate", angles, MAX_JOINTS, 180.0 / np.pi, " [deg]"),
         ("muscle_activation", "muscle", None, MAX_MUSCLES, 1.0, ""),

@@ -81,7 +81,8 @@ def element_symbols(functions: PointFunctions, size: int, parameters: int, point
     sizes = (nx, size, nu, nu, 1, 1, 1, 1, parameters)
     names = ElementSymbols._fields[:-1]
     symbols = [functions.symbol.sym(name, n) for name, n in zip(names, sizes, strict=True)]
-    return ElementSymbols(*symbols, functions.symbol.sym("g", functions.signals.numel_out(0), points))
+    symbols.append(functions.symbol.sym("g", functions.signals.numel_out(0), points))
+    return ElementSymbols(*symbols)
 
 
 def build_scheme(

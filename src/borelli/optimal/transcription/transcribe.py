@@ -178,7 +178,9 @@ def _add_phase(a: _Assembly, functions: PointFunctions, scheme: Scheme, t0: Any,
         _add_state_bounds(a.rows, functions, ends)
     add_path(functions, a.reference, a.rows, path)
     elements = (starts, stages, *arguments)
-    first = _element_point(scheme.start_point, mesh, elements, 0, Point(t0, x0, None, None, controls[:, 0], None, p, functions.signals(t0)))
+    first = _element_point(
+        scheme.start_point, mesh, elements, 0, Point(t0, x0, None, None, controls[:, 0], None, p, functions.signals(t0))
+    )
     if scheme.start_point is None:
         first = _prepare_start_rates(a, functions, first)
     last = t0 + duration

@@ -21,7 +21,6 @@ from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.walking.walking_problem import (
-
     WalkingModel,
     foot_contacts,
     mirrored,
@@ -34,6 +33,8 @@ from borelli.optimal.walking.walking_problem import (
 STIFFNESS, SMOOTHING = 1e5, 4e-3
 """[N/m^1.5] and [m] of the contact: soft, so that coarse meshes resolve it."""
 COARSE_NODES = 26
+ELEMENTS = 2
+"""In each interval between nodes of the last mesh: 6 ms resolve the contact of a heel."""
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 1000
 FIRST_ACTIVATION = 0.1
@@ -57,7 +58,7 @@ class PredictedWalk:
 
     @property
     def step_time(self) -> float:
-        """[s]"""
+        """Duration of a step [s]."""
         return self.solution.duration
 
     def joint_range(self, name: str) -> tuple[float, float]:
@@ -160,8 +161,6 @@ def predict_walk(
             start = solve(coarse, order=2, warm_start=start, **options)
     else:
         start = warm_start.solution
-    last = walking_problem(walker, system, speed=speed, nodes=nodes)
+    last = walking_problem(walker, system, speed=speed, nodes=nodes, elements=ELEMENTS)
     solution = solve(last, order=3, warm_start=start, refine=refine, limits=checked, **options)
     return PredictedWalk(solution, replace(walker), speed)
-
-

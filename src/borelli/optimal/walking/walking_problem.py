@@ -1,4 +1,4 @@
-"""Half a gait cycle of a planar model as a problem: mirrored at its end, at a given speed, with smooth ground contact."""
+"""Half a gait cycle of a planar model as a problem: mirrored at its end, at a given speed, on smooth ground."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def foot_contacts(model: Model, stiffness: float, smoothing: float) -> tuple[Sph
             rows = [i for i, n in enumerate(soles.names) if soles.foot[i] == side and part in n]
             place = tuple(float(x) for x in np.mean(soles.positions[rows], axis=0))
             found.append(
-                SphereContact(
-                    f"{foot}_{part}", soles.bodies[rows[0]], place, stiffness=stiffness, smoothing=smoothing
-                )  # type: ignore[arg-type]
+                SphereContact(f"{foot}_{part}", soles.bodies[rows[0]], place, stiffness=stiffness, smoothing=smoothing)  # type: ignore[arg-type]
             )
     return tuple(found)
 
@@ -121,13 +119,19 @@ def mirrored(name: str) -> str:
 
 
 def walking_problem(
-    walker: WalkingModel, system: System, *, speed: float, nodes: int, guess: dict[str, Any] | None = None
+    walker: WalkingModel,
+    system: System,
+    *,
+    speed: float,
+    nodes: int,
+    elements: int = 1,
+    guess: dict[str, Any] | None = None,
 ) -> Problem:
     """Return the problem of a step: least effort for its distance at an average speed, mirrored at its end."""
     forward = identifier(walker.forward)
     periodic = {v.name: mirrored(v.name) for v in system.states if v.name != forward}
     phase = Phase(
-        STEP, system, DURATIONS, nodes=nodes, start={forward: 0.0}, periodic=periodic,
+        STEP, system, DURATIONS, nodes=nodes, elements=elements, start={forward: 0.0}, periodic=periodic,
         integrals={"cost": walking_cost(walker, system)}, guess=guess or {},
     )  # fmt: skip
     return Problem(
