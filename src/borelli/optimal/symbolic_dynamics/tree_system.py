@@ -46,7 +46,7 @@ TORQUE_SCALE = 100.0
 """[N m or N] Typical size of a torque without bounds."""
 
 Forces = Callable[[Namespace], Mapping[str, Any]]
-"""Function of a namespace (t, states, controls, parameters by name) that returns generalized forces by coordinate."""
+"""Function of a namespace (t, states, controls, parameters and signals by name) that returns generalized forces by coordinate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,8 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
     values = dict(zip(names_of(states), ca.vertsplit(symbols.x), strict=True))
     values |= dict(zip(names_of(controls), ca.vertsplit(symbols.u), strict=True)) if controls else {}
     values |= dict(zip(names_of(parts.parameters), ca.vertsplit(symbols.p), strict=True)) if parts.parameters else {}
+    signal_names = tuple(one for series in parts.series for one in series.names)
+    values |= {one: symbols.g[i] for i, one in enumerate(signal_names)}
     namespace = Namespace(f"System {name!r}, forces", {"t": symbols.t, **values})
     touches = _contact_forces(parts)
     wrenches = [Wrench(tree.poses.index(c.contact.body), c.force, c.point) for c in touches]
@@ -228,7 +230,6 @@ def _assemble(name: str, parts: _Parts, ranges: Ranges) -> System:
     residual, inner_residual = _system_function("residual", given, symbols, [ca.vertcat(*rows)])
     shown = [ca.SX(v) for v, _ in outputs.values()]
     output, inner_output = _system_function("outputs", given, symbols, shown, list(outputs))
-    signal_names = tuple(one for series in parts.series for one in series.names)
     return System(
         name,
         states,

@@ -28,6 +28,9 @@ LENGTH_MARGIN = 0.3
 """[m] by which translations may leave the range of the reference."""
 EDGE = 0.02
 """[rad or m] between a reference at the end of the model's range, or beyond it, and the bound."""
+JOINT_DAMPING = 1.0
+"""[N m s/rad] of joints without muscles, of the difference to the recorded speed: toes and hands have so little inertia
+that torques linear over 20 ms would throw them about. Muscles damp joints themselves."""
 MIN_ACTIVATION = 0.02
 """Least activation of first values, off the bound."""
 START_DURATION = 0.1
@@ -148,7 +151,8 @@ def make_tracking_problem(
     )  # fmt: skip
     system = tree_system(
         model, actuators=dict.fromkeys(sizes, inf), muscles=muscles, contacts=contacts,
-        external_loads=None if contacts else reference.loads, signals=series, forces=forces,
+        external_loads=None if contacts else reference.loads, signals=series,
+        forces=forces if muscles else with_feedback(reference, forces),
         ranges=reference_ranges(reference) | dict(ranges or {}), paths=paths, gate=gate, name=name,
     )  # fmt: skip
     nodes = max(3, round(reference.duration / interval) + 1)
@@ -196,6 +200,20 @@ def tracking_costs(
             weights.speed * sum(w * (s[f"{n}_speed"] - s[n + SPEED_REFERENCE]) ** 2 for n, w in factor.items())
         )
     return costs
+
+
+def with_feedback(reference: MotionReference, forces: Forces | None) -> Forces:
+    """Return the forces with a damping of joints about the recorded speeds."""
+    root = root_names(reference)
+    joints = [n for n in reference.names if n not in root]
+
+    def damped(s: Any) -> dict[str, Any]:
+        total = {n: -JOINT_DAMPING * (s[f"{identifier(n)}_speed"] - s[identifier(n) + SPEED_REFERENCE]) for n in joints}
+        for n, force in (dict(forces(s)) if forces is not None else {}).items():
+            total[n] = total.get(n, 0.0) + force
+        return total
+
+    return damped
 
 
 def start_cost(reference: MotionReference, weights: TrackingWeights) -> Callable[..., Any]:

@@ -33,8 +33,6 @@ from borelli.optimal.walking.walking_problem import (
 STIFFNESS, SMOOTHING = 1e5, 4e-3
 """[N/m^1.5] and [m] of the contact: soft, so that coarse meshes resolve it."""
 COARSE_NODES = 26
-ELEMENTS = 2
-"""In each interval between nodes of the last mesh: 6 ms resolve the contact of a heel."""
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 1000
 FIRST_ACTIVATION = 0.1
@@ -161,6 +159,6 @@ def predict_walk(
             start = solve(coarse, order=2, warm_start=start, **options)
     else:
         start = warm_start.solution
-    last = walking_problem(walker, system, speed=speed, nodes=nodes, elements=ELEMENTS)
+    last = walking_problem(walker, system, speed=speed, nodes=nodes)
     solution = solve(last, order=3, warm_start=start, refine=refine, limits=checked, **options)
     return PredictedWalk(solution, replace(walker), speed)

@@ -124,14 +124,13 @@ def walking_problem(
     *,
     speed: float,
     nodes: int,
-    elements: int = 1,
     guess: dict[str, Any] | None = None,
 ) -> Problem:
     """Return the problem of a step: least effort for its distance at an average speed, mirrored at its end."""
     forward = identifier(walker.forward)
     periodic = {v.name: mirrored(v.name) for v in system.states if v.name != forward}
     phase = Phase(
-        STEP, system, DURATIONS, nodes=nodes, elements=elements, start={forward: 0.0}, periodic=periodic,
+        STEP, system, DURATIONS, nodes=nodes, start={forward: 0.0}, periodic=periodic,
         integrals={"cost": walking_cost(walker, system)}, guess=guess or {},
     )  # fmt: skip
     return Problem(
