@@ -82,8 +82,10 @@ MAX_QUICK_ITERATIONS = 4
 """Newton iterations of a solve above which contacts are changing and are solved together at once."""
 BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
-MAX_JOINT_GAP = 1e-5
-"""Errors of hard joints [m or rad] that are left to the next step."""
+MAX_JOINT_GAP = 5e-5
+"""Errors of hard joints [m or rad] that are left to the next step, which corrects a fraction of them."""
+CLOSED_JOINT_GAP = 1e-5
+"""Errors to which larger ones are reduced."""
 MAX_PROJECTIONS = 200
 """Maximum number of projections that close the joints."""
 MAX_ROTATION = 0.5
@@ -181,7 +183,7 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
     for projection in range(MAX_PROJECTIONS):
         compute_rotations(state.quaternion, scratch.rotation)
         fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
-        if not _largest_joint_error(joints, rows.c, h) > MAX_JOINT_GAP:
+        if not _largest_joint_error(joints, rows.c, h) > (MAX_JOINT_GAP if projection == 0 else CLOSED_JOINT_GAP):
             status = SOLVED
             break
         if projection == 0:
