@@ -13,6 +13,7 @@ from borelli.physics.arrays.indices import (
     CONTACT_COUNT,
     CONTACT_MARGIN,
     COUPLING_ROWS,
+    DRIVE_ROWS,
     FRICTION_SOLVES,
     FRICTION_TOLERANCE,
     GAUSS_SEIDEL_SWEEPS,
@@ -120,7 +121,9 @@ def step(pointers, tables, state_at, inputs, work, index):
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        if len(tables.joints.hard_row) > 0 and not aimed and len(inputs.marker) == 0:
+        ranges = tables.joints.row_ranges
+        is_driven = ranges[ROWS_END] > ranges[DRIVE_ROWS] or len(inputs.marker) > 0 or aimed
+        if len(tables.joints.hard_row) > 0 and not is_driven:
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
