@@ -20,7 +20,7 @@ def capsules(links):
 def test_chains_stay_closed(links, rate):
     """20 links opened by 34 mm at 1/240 s and by 311 mm at 1/60 s when a step corrected a fifth of their gaps."""
     result = run(simulation_of(capsules(links), 1 / rate, 3 * rate, soft=True), 3 * rate)
-    assert result.gap < 2e-5 and (result.status == 0).all()
+    assert result.gap < 1e-4 and (result.status == 0).all()
     assert result.gain <= 0.0
 
 
@@ -46,7 +46,7 @@ def test_closing_leaves_impulses_and_momentum_alone():
     model = capsules(3)
     model = replace(model, joints=tuple(replace(j, parent_frame=j.parent_frame) for j in model.joints))
     data = bo.simulate(model, duration=0.5, initial_coordinates={"joint_1": -np.pi / 2})
-    assert float(data["joint_gap"].max()) < 2e-5
+    assert float(data["joint_gap"].max()) < 1e-4
 
 
 def test_soft_joints_yield_by_their_stiffness():

@@ -13,6 +13,7 @@ from borelli.physics.arrays.indices import (
     CONTACT_COUNT,
     CONTACT_MARGIN,
     COUPLING_ROWS,
+    DRIVE_ROWS,
     FRICTION_SOLVES,
     FRICTION_TOLERANCE,
     GAUSS_SEIDEL_SWEEPS,
@@ -82,8 +83,10 @@ MAX_QUICK_ITERATIONS = 4
 """Newton iterations of a solve above which contacts are changing and are solved together at once."""
 BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
-MAX_JOINT_GAP = 1e-5
-"""Errors of hard joints [m or rad] that are left to the next step."""
+MAX_JOINT_GAP = 5e-5
+"""Errors of hard joints [m or rad] that are left to the next step, which corrects a fraction of them."""
+CLOSED_JOINT_GAP = 1e-5
+"""Errors to which larger ones are reduced."""
 MAX_PROJECTIONS = 200
 """Maximum number of projections that close the joints."""
 MAX_ROTATION = 0.5
@@ -118,7 +121,9 @@ def step(pointers, tables, state_at, inputs, work, index):
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        if len(tables.joints.hard_row) > 0 and not aimed and len(inputs.marker) == 0:
+        ranges = tables.joints.row_ranges
+        is_driven = ranges[ROWS_END] > ranges[DRIVE_ROWS] or len(inputs.marker) > 0 or aimed
+        if len(tables.joints.hard_row) > 0 and not is_driven:
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
@@ -181,7 +186,7 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
     for projection in range(MAX_PROJECTIONS):
         compute_rotations(state.quaternion, scratch.rotation)
         fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
-        if not _largest_joint_error(joints, rows.c, h) > MAX_JOINT_GAP:
+        if not _largest_joint_error(joints, rows.c, h) > (MAX_JOINT_GAP if projection == 0 else CLOSED_JOINT_GAP):
             status = SOLVED
             break
         if projection == 0:

@@ -128,7 +128,7 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
     If a part fails, bodies are as before the step.
     """
     graph, scratch, mean = work.graph, work.scratch, stages.mean
-    h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    h, first, ranges = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], tables.joints.row_ranges
     divisible = len(controls.every) == 0
     done, fraction, kept, iterations = 0.0, 1.0, True, 0
     mean.total_impulse[:] = 0.0
@@ -136,6 +136,8 @@ def advance_mean_motion(pointers, tables, state, inputs, work, controls, history
         store_start(tables, state, scratch, mean)
         mean.at_limit[:] = 0
         _guess(history, mean, fraction)
+        for k in range(ranges[LIMIT_ROWS], ranges[DRIVE_ROWS]):
+            mean.impulse[k] = 0.0
         status = solve_mean_motion_by_pointer(
             pointers, tables, state, inputs, work, controls, stages, index, fraction * h, fraction
         )

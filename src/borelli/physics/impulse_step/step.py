@@ -329,15 +329,19 @@ def _subtract_replaced(joints, controls, replaced, impulse):
 
 
 @inline
-def _has_mean_motion(controls, feasible, contact_count, mode, part):
+def _has_mean_motion(joints, controls, free, rows, feasible, contact_count, mode, part):
     """Return True if the step is made by the energy-momentum equations.
 
-    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start; a net may
-    have no pose without gaps. Where
+    Controls with force limits, and those that yield to contacts, need impulses along the rows of the start, as do
+    those of models with other coordinates near a limit; a net may have no pose without gaps. Where
     other forces replace the impulses of controls and attain them all, the motion is that of the controls.
     """
     if controls.is_net[0]:
         return False
+    if len(controls.every) > 0:
+        for i in range(len(joints.limit_row)):
+            if joints.limit_row[i] >= 0 and free[i] and rows.pieces[joints.limit_row[i]] > 0:
+                return False
     if mode == IN_PARTS:
         if part != POSITION or contact_count > 0:
             return False
@@ -429,7 +433,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     h, contact_count = tables.parameters[STEP_SIZE], contact_arrays.count[CONTACTS_NOW]
     mode, known = _step_mode(controls, contact_count, part), controls.knows_contacts[0] > 0
     status, energy_status = stages.solver_stats[STATUS], SOLVED
-    exact = _has_mean_motion(controls, stages.feasible, contact_count, mode, part)
+    exact = _has_mean_motion(tables.joints, controls, mean.free, rows, stages.feasible, contact_count, mode, part)
     if exact and part <= FINISH and contact_count == 0 and inputs.body_wrench.any():
         status = _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h)
         if status != SOLVED:
