@@ -46,7 +46,7 @@ TORQUE_SCALE = 100.0
 """[N m or N] Typical size of a torque without bounds."""
 
 Forces = Callable[[Namespace], Mapping[str, Any]]
-"""Function of a namespace (t, states, controls, parameters and signals by name) that returns generalized forces by coordinate."""
+"""Function of a namespace (t, states, controls, parameters, signals) that returns generalized forces by coordinate."""
 
 
 @dataclass(frozen=True, slots=True)
