@@ -149,7 +149,10 @@ def _load_source(path: Path, settings: AnalysisSettings) -> Torques | MuscleForc
     from borelli.pipeline.stages import compute_torques
 
     settings = apply_setups(settings)
-    if detect_kind(path) == "stage" and settings.model is None:
+    kind = detect_kind(path)
+    if kind not in ("stage", "recording"):
+        open_file(path)  # raises an error that names the file if it cannot be read
+    if kind == "stage" and settings.model is None:
         stage = open_file(path).value
         for part in (getattr(stage, "muscles", None), stage, getattr(stage, "torques", None)):
             if isinstance(part, MuscleForces) and settings.muscles:

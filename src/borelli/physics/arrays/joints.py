@@ -252,12 +252,13 @@ def compile_joints(
     step: float,
     driven: Collection[str] = (),
     driven_as_one: Collection[str] = (),
+    close_joints: bool = False,
 ) -> tuple[JointTables, list[int], list[str], list[str]]:
     """Return joint tables, and number of entries, name and unit of each row: joints, couplings, limits, drives.
 
     `body_com` (bodies, 3) are centers of mass in body frames [m]; coordinates that are `driven` get a drive row. The
     drives of a ball joint whose three coordinates are in `driven_as_one` act on its rotation, along the child's axes;
-    all others act on the coordinates they name.
+    all others act on the coordinates they name. `close_joints` as in `SolverSettings`.
     """
     rows = _Rows()
     functions = _Functions()
@@ -271,7 +272,7 @@ def compile_joints(
     columns["row_ranges"] = _integers(ranges)
     locked_row = columns["drive_row"][columns["locked"] & (columns["drive_row"] >= 0)]
     columns["equation_row"] = _integers([*range(ranges[JOINT_ROWS], ranges[LIMIT_ROWS]), *locked_row])
-    columns.update(_hard_columns(columns))
+    columns.update(_hard_columns(columns, close_joints))
     columns["rotation_driven"] = _rotation_driven(model, columns, driven_as_one)
     columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
@@ -348,8 +349,8 @@ def _joint_columns(model: Model, sides: Sequence[JointSides], rows: _Rows, step:
     }
 
 
-def _hard_columns(columns: Columns) -> Columns:
-    """Return the hard rows of joints, couplings and locked coordinates that correct a fraction of their errors."""
+def _hard_columns(columns: Columns, close_joints: bool) -> Columns:
+    """Return the hard rows of joints, couplings and locked coordinates that soft steps close; none if they do not."""
     first, beta, alpha = columns["row_first"], columns["beta"], columns["alpha"]
     rows = [(k, alpha[j], beta[j]) for j in range(len(beta)) for k in range(first[j], first[j + 1])]
     rows += zip(columns["coupling_row"], columns["coupling_alpha"], columns["coupling_beta"], strict=True)
@@ -357,7 +358,7 @@ def _hard_columns(columns: Columns) -> Columns:
     for i, k in enumerate(columns["drive_row"]):
         if k >= 0 and columns["locked"][i]:
             rows.append((k, alpha[owner[i]], beta[owner[i]]))
-    hard = [(int(k), float(a)) for k, a, b in rows if b == 0.0 and a > 0.0]
+    hard = [(int(k), float(a)) for k, a, b in rows if close_joints and b == 0.0 and a > 0.0]
     return {"hard_row": _integers([k for k, _ in hard]), "hard_alpha": _floats([a for _, a in hard])}
 
 

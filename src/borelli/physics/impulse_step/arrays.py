@@ -467,7 +467,7 @@ def _make_mean_motion(compiled: CompiledModel, controls: Controls) -> MeanMotion
 
 
 def _group_kinds(compiled: CompiledModel, controls: Controls) -> Integers:
-    """Return the kind of each group: controls drive theirs."""
+    """Return the kind of each group of bodies; one with a controlled joint is driven."""
     joints, bodies = compiled.tables.joints, compiled.tables.bodies
     kind = bodies.group_kind.copy()
     for i in controls.every:
