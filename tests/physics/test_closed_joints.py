@@ -12,7 +12,6 @@ from borelli.physics.solver_settings import SolverSettings
 
 from .passive_systems import run, run_tree, simulation_of
 
-
 CLOSING = SolverSettings(close_joints=True)
 
 
