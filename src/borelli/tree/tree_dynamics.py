@@ -252,6 +252,28 @@ def tree_dynamics(
 
 
 @kernel
+def tree_inverse_dynamics(tree_at, pose_at, bodies_at, work_at, q_inout, rate, rate_change, load, force_out):
+    """Compute inverse dynamics only, of many states; arguments as of `tree_dynamics`."""
+    tree, pose, bodies, work = load_shared(tree_at, pose_at, bodies_at, work_at)
+    inertia, wrench, direction = work.inertia, work.wrench, pose.direction
+    for state in range(len(q_inout)):
+        compute_poses(tree_at, q_inout[state], pose_at)
+        for b in range(len(tree.body_part)):
+            _inertia_at_origin(bodies, pose, b, inertia)
+        _find_required_wrenches(tree, pose, inertia, bodies.gravity, rate[state], rate_change[state], load[state], work)
+        required = force_out[state]
+        required[:] = 0.0
+        for link in range(len(tree.child) - 1, -1, -1):
+            b, a = tree.child[link], tree.parent[link]
+            for p in range(tree.first[link], tree.first[link + 1]):
+                if tree.part_variable[p] >= 0:
+                    required[tree.part_variable[p]] += _part_power(direction, p, wrench[b])
+            if a >= 0:
+                for n in range(6):
+                    wrench[a, n] += wrench[b, n]
+
+
+@kernel
 def point_jacobians(tree_at, pose_at, q_inout, body, point, jacobian_out):
     """Compute Jacobians of points of bodies: jacobian_out (states, points, 6, variables), velocity then angular.
 
