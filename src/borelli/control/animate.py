@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.controls import Control
 from borelli.control.ground_shift import ground_shift
 from borelli.control.perturbations import Obstacle, Perturbation
+from borelli.control.plant_feet import plant_feet
 from borelli.control.response import PD
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
@@ -126,9 +127,9 @@ def animate(
     if steps < 1:
         raise SettingsError(f"step: The motion is shorter than one step of {step:g} s. Choose a shorter step.")
     table = curves.at(curves.time[0] + step * np.arange(steps + 1))[0]
-    model, notes = _prepare_model(motion.model, table, tracking)
-    shift, grounding = ground_shift(model, table) if tracking.ground_contact else (np.zeros(table.shape[1]), ())
-    table = table + shift
+    grounded, notes = _with_ground(motion.model, tracking)
+    table, shift, grounding = _set_on_ground(grounded, table, step)
+    model, widened = _widen_limits(grounded, table)
 
     def heading(time: float) -> Array:
         return heading_of_pose(model, table[min(max(round(time / step), 0), steps)])
@@ -140,18 +141,18 @@ def animate(
     strength: dict[str, float] = {}
     if disturbed.weakened:
         # the strength of a joint is the largest force of an undisturbed run
-        calm = _track(PerturbedModel(model), curves, tracking, steps, step, 1, None, strength, shift)
+        calm = _track(PerturbedModel(model), model, table, tracking, step, 1, None, strength)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
-    data = _track(disturbed, curves, tracking, steps, step, record_every, progress, strength, shift)
+    data = _track(disturbed, model, table, tracking, step, record_every, progress, strength)
     data = add_tracking_error(mask_absent_bodies(data, disturbed.paths), model, table[::record_every], perturbations)
     data.attrs |= {
         "tracking": json.dumps(asdict(tracking)),
         "perturbations": json.dumps([str(p) for p in perturbations]),
     }
     late = _late_notes(perturbations, steps * step)
-    metrics = tracking_metrics(data) | ({"shift onto the ground [m]": float(np.abs(shift).max())} if grounding else {})
+    metrics = tracking_metrics(data) | ({"shift onto the ground [m]": shift} if grounding else {})
     untouched = _untouched_notes(data, perturbations)
-    return Animation(data, metrics, (*curves.notes, *notes, *grounding, *late, *untouched))
+    return Animation(data, metrics, (*curves.notes, *notes, *grounding, *widened, *late, *untouched))
 
 
 def _untouched_notes(data: Dataset, perturbations: Sequence[Perturbation]) -> list[Note]:
@@ -181,8 +182,38 @@ def _late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[
     return notes
 
 
-def _prepare_model(model: Model, table: Array, tracking: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
-    """Return the model with joint limits widened to the motion (frames, coordinates), and its ground set up."""
+def _with_ground(model: Model, tracking: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
+    """Return the model without muscles and markers, with the ground that the settings need."""
+    ground, notes = model.ground, ()
+    if tracking.ground_contact and not any(shape.collides for shape in ground):
+        if tuple(np.sign(model.gravity)) != (0.0, 0.0, -1.0):
+            raise SettingsError(
+                f"ground: Model {model.name!r} has no ground, and its z axis is not up. Add a ground to the model."
+            )
+        ground = (*ground, Shape("plane"))
+        text = "The model has no ground. A plane at z = 0 was added."
+        notes = (Note(text, "inferred", "a ground in the model", code="ground"),)
+    if not tracking.ground_contact:
+        ground = tuple(replace(shape, collides=False) for shape in ground)
+    return replace(model, ground=ground, muscles=(), markers=()), notes
+
+
+def _set_on_ground(model: Model, table: Array, step: float) -> tuple[Array, float, tuple[Note, ...]]:
+    """Return the motion (frames, coordinates) on the model's ground, its largest shift [m], and notes.
+
+    A model without a plane has no ground to stand on.
+    """
+    if not any(shape.kind == "plane" for shape in model.ground):
+        return table, 0.0, ()
+    shift, notes = ground_shift(model, table)
+    if any(note.kind == "problem" for note in notes):
+        return table, 0.0, notes
+    planted, more = plant_feet(model, table + shift, step)
+    return planted, float(np.abs(shift).max()), (*notes, *more)
+
+
+def _widen_limits(model: Model, table: Array) -> tuple[Model, tuple[Note, ...]]:
+    """Return the model with joint limits widened to the motion (frames, coordinates), and a note if they were."""
     column = {c.name: i for i, c in enumerate(model.coordinates)}
     lowest, highest = table.min(axis=0), table.max(axis=0)
     widened = []
@@ -195,47 +226,36 @@ def _prepare_model(model: Model, table: Array, tracking: TrackingSettings) -> tu
         return replace(old, lower=min(old.lower, low - LIMIT_MARGIN), upper=max(old.upper, high + LIMIT_MARGIN))
 
     joints = tuple(replace(j, coordinates=tuple(map(widen, j.coordinates))) for j in model.joints)
-    notes = []
-    if widened:
-        text = f"The motion exceeds the joint limits of {list_names(widened)}. These limits were widened."
-        notes.append(Note(text, "changed", code="joint_limits"))
-    ground = model.ground
-    if tracking.ground_contact and not any(shape.collides for shape in ground):
-        if tuple(np.sign(model.gravity)) != (0.0, 0.0, -1.0):
-            raise SettingsError(
-                f"ground: Model {model.name!r} has no ground, and its z axis is not up. Add a ground to the model."
-            )
-        ground = (*ground, Shape("plane"))
-        text = "The model has no ground. A plane at z = 0 was added."
-        notes.append(Note(text, "inferred", "a ground in the model", code="ground"))
-    if not tracking.ground_contact:
-        ground = tuple(replace(shape, collides=False) for shape in ground)
-    return replace(model, joints=joints, ground=ground, muscles=(), markers=()), tuple(notes)
+    if not widened:
+        return model, ()
+    text = f"The motion exceeds the joint limits of {list_names(widened)}. These limits were widened."
+    return replace(model, joints=joints), (Note(text, "changed", code="joint_limits"),)
 
 
 def _track(
     disturbed: PerturbedModel,
-    curves: Derivatives,
+    character: Model,
+    table: Array,
     tracking: TrackingSettings,
-    steps: int,
     step: float,
     record_every: int,
     progress: Callable[[float], None] | None,
     strength: Mapping[str, float],
-    shift: Array,
 ) -> Dataset:
-    """Run the simulation; `strength` [N m or N] is that of coordinates before they are weakened.
+    """Track a motion (steps + 1, coordinates) of a character, which perturbations may have given more bodies.
 
-    `shift` (coordinates,) is added to the motion.
+    `strength` [N m or N] is that of coordinates before they are weakened.
     """
-    model = disturbed.model
+    from scipy.interpolate import CubicSpline
+
+    model, steps = disturbed.model, len(table) - 1
     coupled = {coupling.coordinate for coupling in model.couplings}
-    names = [c.name for c in curves.model.coordinates if not c.locked and c.name not in coupled]
-    columns = [i for i, c in enumerate(curves.model.coordinates) if c.name in names]
-    begin = float(curves.time[0])
-    targets = Targets(model, tuple(names), lambda t: (curves.at(begin + t)[0] + shift)[:, columns], 0.0, steps * step)
-    weight = sum(b.mass for b in curves.model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
-    root = free_root_coordinates(curves.model)
+    columns = [i for i, c in enumerate(character.coordinates) if not c.locked and c.name not in coupled]
+    names = [character.coordinates[i].name for i in columns]
+    curve = CubicSpline(step * np.arange(steps + 1), table[:, columns])
+    targets = Targets(model, tuple(names), curve, 0.0, steps * step)
+    weight = sum(b.mass for b in character.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
+    root = free_root_coordinates(character)
     rotational = {c.name: c.rotational for c in model.coordinates}
     weak = {name for w in disturbed.weakened for name in w.coordinates(model)}
 

@@ -32,30 +32,25 @@ def lowest_heights(model: Model, table: Array) -> Array:
             if shape.collides and shape.kind != "plane":
                 corners = np.einsum("fij,pj->fpi", rotation[:, b], shape_corners(shape)) + origin[:, b, None]
                 lowest = np.minimum(lowest, (corners @ up).min(axis=1))
-    return lowest - _ground_height(model, up)
+    return lowest - ground_height(model, up)
 
 
 def ground_shift(model: Model, table: Array) -> tuple[Array, tuple[Note, ...]]:
     """Return the displacement (coordinates,) that sets a motion (frames, coordinates) on the ground, and notes."""
-    result = np.zeros(table.shape[1])
-    norm = float(np.linalg.norm(model.gravity))
-    heights = lowest_heights(model, table) if norm > 0.0 else np.full(len(table), np.inf)
+    result, up = np.zeros(table.shape[1]), upward(model)
+    if up is None:
+        return result, ()
+    heights = lowest_heights(model, table)
     if not np.isfinite(heights).all():
         return result, ()
     level = float(np.percentile(heights, STANCE_PERCENTILE))
-    up = -np.array(model.gravity) / norm
     if abs(level) < MIN_SHIFT:
         return result, ()
     if abs(level) > MAX_SHIFT:
         text = f"The lowest point of the body is {level:.2f} m from the ground, so the motion was not set on it."
         return result, (Note(text, "problem", "check the height of the ground", code="ground_shift"),)
-    for link in tree_links(model):
-        if link.parent >= 0:
-            continue
-        for part in link.translations:
-            along = float(link.parent_rotation @ part.axis @ up)
-            if part.column >= 0 and part.function is None and abs(along) > 0.999:
-                result[part.column] -= level / along
+    for column, axis in root_translations(model):
+        result[column] -= level * float(axis @ up)
     if not result.any():
         return result, ()
     way = "lowered" if level > 0.0 else "raised"
@@ -63,7 +58,24 @@ def ground_shift(model: Model, table: Array) -> tuple[Array, tuple[Note, ...]]:
     return result, (Note(text, "changed", code="ground_shift"),)
 
 
-def _ground_height(model: Model, up: Array) -> float:
+def upward(model: Model) -> Array | None:
+    """Return the unit vector against gravity; None without gravity."""
+    norm = float(np.linalg.norm(model.gravity))
+    return -np.array(model.gravity) / norm if norm > 0.0 else None
+
+
+def root_translations(model: Model) -> list[tuple[int, Array]]:
+    """Return the coordinates that translate a root relative to the ground, and their unit directions (3,)."""
+    return [
+        (part.column, link.parent_rotation @ part.axis)
+        for link in tree_links(model)
+        if link.parent < 0
+        for part in link.translations
+        if part.column >= 0 and part.function is None
+    ]
+
+
+def ground_height(model: Model, up: Array) -> float:
     """Return the height [m] of the highest horizontal ground plane; 0 without one."""
     planes = [shape.frame for shape in model.ground if shape.kind == "plane"]
     level = [float(np.array(f.position) @ up) for f in planes if orientation_matrix(f.orientation)[:, 2] @ up > 0.999]

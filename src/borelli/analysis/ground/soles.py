@@ -85,7 +85,7 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     bodies: list[str] = []
     positions: list[Array] = []
     for k, side in enumerate(FEET):
-        foot, toes = _foot_bodies(model, side)
+        foot, toes = foot_bodies(model, side)
         poses, outline = _default_foot(model, side)
         if up is not None:
             upright, height = _smallest_rotation(poses[foot.name][0] @ up[k]), poses[foot.name][1][2]
@@ -109,7 +109,7 @@ def _default_foot(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array
     """Return rotation and origin of the bodies of a foot in the default pose, lab axes; and its outline."""
     axes, (position, rotation) = to_model_axes(model), _default_poses(model)
     index = {body.name: i for i, body in enumerate(model.bodies)}
-    foot, toes = _foot_bodies(model, side)
+    foot, toes = foot_bodies(model, side)
     poses = {
         body.name: (axes.T @ rotation[index[body.name]], axes.T @ position[index[body.name]])
         for body in (foot, toes)
@@ -134,7 +134,7 @@ def default_soles(model: Model) -> Soles:
 
 def foot_names(model: Model) -> tuple[str, ...]:
     """Return the bodies of the right foot and of the left."""
-    return tuple(_foot_bodies(model, side)[0].name for side in FEET)
+    return tuple(foot_bodies(model, side)[0].name for side in FEET)
 
 
 def _smallest_rotation(vector: Array) -> Array:
@@ -163,7 +163,7 @@ def _inward(ahead: Array, side: str) -> Array:
 
 
 @cached_per_model
-def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
+def foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
     """Return the body of a foot and that of its toes, if there is one."""
     of_side = [body for body in model.bodies if re.search(_SIDES[side], body.name.lower())]
     toes = next((body for body in of_side if re.search(_TOES, body.name.lower())), None)
