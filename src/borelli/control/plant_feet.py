@@ -31,7 +31,7 @@ STANCE_SPEED = 0.5
 """Largest horizontal speed [m/s] of the part of a sole that is in contact: low-passed feet do not stop at once."""
 MIN_STANCE = 0.1
 """Least duration of a stance [s]."""
-CONTACT_DEPTH = 0.0015
+CONTACT_DEPTH = 0.003
 """Height above the lowest corner [m] at which the weight of a corner in the contact is 1/e."""
 CLEARANCE, CLEARANCE_TIME = 0.01, 0.06
 """Least height [m] of a swinging sole, and the time [s] from and to a stance in which it is reached: the toes of
@@ -41,9 +41,9 @@ CLEARANCE_SMOOTHING = 0.004
 POSITION_ERROR, ROTATION_ERROR, LIMIT_EXCESS = 3e-4, 1e-2, 1e-2
 """Errors of a foot's position [m] and orientation [rad], and excess over a joint limit [rad or m], that weigh as much
 as the next two."""
-LEG_CHANGE, LEG_CUTOFF = 0.1, 3.0
+LEG_CHANGE, LEG_CUTOFF = 0.1, 3.5
 """Change of a leg's coordinates [rad or m], and the frequency [Hz] above which it weighs more."""
-ROOT_CHANGE, ROOT_CUTOFF = 0.1, 1.0
+ROOT_CHANGE, ROOT_CUTOFF = 0.1, 0.8
 """The same for the translation of the root [m]."""
 SWING_WEIGHT = 1.0
 """Weight of errors of a foot in swing relative to one in stance."""
