@@ -25,6 +25,7 @@ from borelli.control.ground_shift import ground_shift
 from borelli.control.perturbations import Obstacle, Perturbation
 from borelli.control.plant_feet import plant_feet
 from borelli.control.response import PD
+from borelli.control.self_collision import overlapping_bodies
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
 from borelli.control.tracking_error import add_tracking_error, free_root_coordinates, tracking_metrics
@@ -130,6 +131,7 @@ def animate(
     grounded, notes = _with_ground(motion.model, tracking)
     table, shift, grounding = _set_on_ground(grounded, table, step)
     model, widened = _widen_limits(grounded, table)
+    apart, passing = _passing_bodies(model, table)
 
     def heading(time: float) -> Array:
         return heading_of_pose(model, table[min(max(round(time / step), 0), steps)])
@@ -141,9 +143,9 @@ def animate(
     strength: dict[str, float] = {}
     if disturbed.weakened:
         # the strength of a joint is the largest force of an undisturbed run
-        calm = _track(PerturbedModel(model), model, table, tracking, step, 1, None, strength)
+        calm = _track(PerturbedModel(model), model, table, tracking, step, 1, None, strength, apart)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
-    data = _track(disturbed, model, table, tracking, step, record_every, progress, strength)
+    data = _track(disturbed, model, table, tracking, step, record_every, progress, strength, apart)
     data = add_tracking_error(mask_absent_bodies(data, disturbed.paths), model, table[::record_every], perturbations)
     data.attrs |= {
         "tracking": json.dumps(asdict(tracking)),
@@ -152,7 +154,7 @@ def animate(
     late = _late_notes(perturbations, steps * step)
     metrics = tracking_metrics(data) | ({"shift onto the ground [m]": shift} if grounding else {})
     untouched = _untouched_notes(data, perturbations)
-    return Animation(data, metrics, (*curves.notes, *notes, *grounding, *widened, *late, *untouched))
+    return Animation(data, metrics, (*curves.notes, *notes, *grounding, *widened, *passing, *late, *untouched))
 
 
 def _untouched_notes(data: Dataset, perturbations: Sequence[Perturbation]) -> list[Note]:
@@ -184,7 +186,7 @@ def _late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[
 
 def _with_ground(model: Model, tracking: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
     """Return the model without muscles and markers, with the ground that the settings need."""
-    ground, notes = model.ground, ()
+    ground, notes = model.ground, tuple[Note, ...]()
     if tracking.ground_contact and not any(shape.collides for shape in ground):
         if tuple(np.sign(model.gravity)) != (0.0, 0.0, -1.0):
             raise SettingsError(
@@ -195,7 +197,7 @@ def _with_ground(model: Model, tracking: TrackingSettings) -> tuple[Model, tuple
         notes = (Note(text, "inferred", "a ground in the model", code="ground"),)
     if not tracking.ground_contact:
         ground = tuple(replace(shape, collides=False) for shape in ground)
-    return replace(model, ground=ground, muscles=(), markers=()), notes
+    return replace(model, ground=ground, muscles=(), markers=(), self_collision=True), notes
 
 
 def _set_on_ground(model: Model, table: Array, step: float) -> tuple[Array, float, tuple[Note, ...]]:
@@ -232,6 +234,16 @@ def _widen_limits(model: Model, table: Array) -> tuple[Model, tuple[Note, ...]]:
     return replace(model, joints=joints), (Note(text, "changed", code="joint_limits"),)
 
 
+def _passing_bodies(model: Model, table: Array) -> tuple[tuple[tuple[str, str], ...], tuple[Note, ...]]:
+    """Return the pairs of bodies that overlap in the motion (frames, coordinates), and a note on them."""
+    pairs = overlapping_bodies(model, table)
+    if not pairs:
+        return pairs, ()
+    names = list_names([f"{a} and {b}" for a, b in pairs])
+    text = f"Bodies overlap in the motion, so they do not collide: {names}."
+    return pairs, (Note(text, "changed", code="self_collision"),)
+
+
 def _track(
     disturbed: PerturbedModel,
     character: Model,
@@ -241,6 +253,7 @@ def _track(
     record_every: int,
     progress: Callable[[float], None] | None,
     strength: Mapping[str, float],
+    apart: Sequence[tuple[str, str]],
 ) -> Dataset:
     """Track a motion (steps + 1, coordinates) of a character, which perturbations may have given more bodies.
 
@@ -279,6 +292,7 @@ def _track(
         duration=steps * step,
         step=step,
         outside=disturbed.outside,
+        no_contact=apart,
         forces=disturbed.forces,
         steer=prescribe_motion(model, disturbed.paths, step) if disturbed.paths else None,
         record_every=record_every,

@@ -14,6 +14,7 @@ from borelli.control.muscle_actuation.actuator import MuscleActuator
 from borelli.control.muscle_actuation.muscle_record import MuscleRecord
 from borelli.control.muscle_actuation.settings import MuscleActuation
 from borelli.control.pd_tracking import track_with_springs
+from borelli.control.self_collision import without_pairs
 from borelli.errors import SettingsError, unknown_name
 from borelli.kernels.array_checks import as_number, check_integer
 from borelli.model.model import Model
@@ -57,6 +58,7 @@ def track_targets(
     initial_velocities: Mapping[str, float] | None = None,
     initial_twists: Mapping[str, Sequence[float]] | None = None,
     outside: Sequence[str] = (),
+    no_contact: Sequence[tuple[str, str]] = (),
     actuation: MuscleActuation | None = None,
     contact_compliance: float | Mapping[str, float] | None = None,
     forces: Sequence[AppliedForce] = (),
@@ -85,6 +87,7 @@ def track_targets(
         initial_twists: Initial velocity [m/s] and angular velocity [rad/s] by body, world axes; these override
             `initial_velocities`.
         outside: Bodies that are unknown to the controller: it does not support their weight.
+        no_contact: Pairs of bodies that do not collide with each other, with method "impulse".
         actuation: Muscles that act in place of the torques of controls. Default: torques.
         contact_compliance: Contacts are known to the controller, which supports the weight on them, and controls yield
             by this much [rad/s per N m s, or m/s per N s], one number or by coordinate: where contacts close loops, it
@@ -135,8 +138,8 @@ def track_targets(
     }  # fmt: skip
     if method == "impulse":
         own: dict[str, Any] = {
-            "outside": outside, "actuation": actuation, "contact_compliance": contact_compliance,
-            "excitations": excitations, "elements": elements,
+            "outside": outside, "no_contact": no_contact, "actuation": actuation,
+            "contact_compliance": contact_compliance, "excitations": excitations, "elements": elements,
         }  # fmt: skip
         simulation, record, muscles = _track_with_impulses(arrays, initial_coordinates, **own, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
@@ -146,8 +149,8 @@ def track_targets(
         data = data if muscles is None else muscles.add_to(data)
     else:
         for name, value in (
-            ("outside", outside), ("actuation", actuation), ("contact_compliance", contact_compliance),
-            ("excitations", excitations), ("elements", elements),
+            ("outside", outside), ("no_contact", no_contact), ("actuation", actuation),
+            ("contact_compliance", contact_compliance), ("excitations", excitations), ("elements", elements),
         ):  # fmt: skip
             if value is not None and value not in ((), []):
                 raise SettingsError(f"{name}: Method {method!r} does not support it. Use method='impulse'.")
@@ -168,6 +171,7 @@ def _track_with_impulses(
     initial_coordinates: Mapping[str, float] | None,
     *,
     outside: Sequence[str],
+    no_contact: Sequence[tuple[str, str]],
     actuation: MuscleActuation | None,
     contact_compliance: float | Mapping[str, float] | None,
     excitations: ExcitationInput | None,
@@ -187,6 +191,7 @@ def _track_with_impulses(
         arrays.model, step=step, controlled=arrays.responses(limited=actuation is not None), outside=outside,
         settings=settings,
     )  # fmt: skip
+    compiled = without_pairs(compiled, no_contact)
     if contact_compliance is not None:
         _set_compliance(compiled, tables, contact_compliance, outside)
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
