@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from borelli.analysis.ground.soles import shape_corners
 from borelli.model.model import Model
 from borelli.numerics.quaternions import rotate
-from borelli.view.mesh import Mesh, join
-from borelli.view.muscle_lines import tubes
+from borelli.view.mesh import Mesh, arrow, join
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -24,10 +23,12 @@ MIN_LENGTH, MAX_LENGTH, LENGTH_PER_FORCE = 0.35, 1.0, 0.002
 """Length of an arrow [m]: at least, at most, and per newton in between."""
 TIP_GAP = 0.02
 """Distance of the tip from the body [m]."""
-HEAD = 0.28
+HEAD = 0.22
 """Length of the head, relative to the arrow."""
-SHAFT_TUBES, SHAFT_RADIUS = 6, 0.012
-"""Thin tubes around the axis of a shaft, and their distance from it [m]: together they look like a thick one."""
+HEAD_WIDTH = 0.4
+"""Radius of the head, relative to its length."""
+SHAFT_RADIUS = 0.018
+"""[m]"""
 MIN_SHOWN = 0.12
 """Shortest time for which an arrow is shown [s]: a push of one step would be missed."""
 
@@ -62,7 +63,7 @@ def force_arrows(data: Dataset, model: Model, rotation: Array) -> tuple[ForceArr
 
 def arrow_mesh(arrows: tuple[ForceArrow, ...], time: float, position: Array, orientation: Array) -> Mesh | None:
     """Return the arrows that are shown at a time, with their tips at the bodies; None if there are none."""
-    segments = []
+    meshes = []
     for one in arrows:
         if not one.start <= time <= max(one.end, one.start + MIN_SHOWN) or np.isnan(position[one.body]).any():
             continue
@@ -74,11 +75,7 @@ def arrow_mesh(arrows: tuple[ForceArrow, ...], time: float, position: Array, ori
         length = float(np.clip(LENGTH_PER_FORCE * size, MIN_LENGTH, MAX_LENGTH))
         side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
         side /= np.linalg.norm(side)
-        other = np.cross(along, side)
-        for angle in 2.0 * np.pi * np.arange(SHAFT_TUBES) / SHAFT_TUBES:
-            around = np.cos(angle) * side + np.sin(angle) * other
-            segments.append((tip - length * along + SHAFT_RADIUS * around, tip - 0.1 * length * along))
-        for angle in 2.0 * np.pi * np.arange(2 * SHAFT_TUBES) / (2 * SHAFT_TUBES):
-            around = np.cos(angle) * side + np.sin(angle) * other
-            segments.append((tip, tip - HEAD * length * (along - 0.45 * around)))
-    return join([tubes(np.array(segments))]) if segments else None
+        axes = np.stack([side, np.cross(along, side), along])
+        mesh = arrow(length, SHAFT_RADIUS, HEAD * length, HEAD_WIDTH * HEAD * length)
+        meshes.append(mesh._replace(vertices=mesh.vertices @ axes + tip, normals=mesh.normals @ axes))
+    return join(meshes) if meshes else None

@@ -105,6 +105,16 @@ def _cylinder(radius: float, half_length: float) -> Mesh:
     return _revolved(r, z, np.array([0.0, 0, 1, 1, 0, 0]), np.array([-1.0, -1, 0, 0, 1, 1]))
 
 
+def arrow(length: float, radius: float, head_length: float, head_radius: float) -> Mesh:
+    """Return an arrow along z with its tip at the origin."""
+    neck, slope = -head_length, np.array([head_length, head_radius]) / np.hypot(head_length, head_radius)
+    r = np.array([0.0, radius, radius, radius, radius, head_radius, head_radius, 0.0])
+    z = np.array([-length, -length, -length, neck, neck, neck, neck, 0.0])
+    return _revolved(
+        r, z, np.array([0, 0, 1, 1, 0, 0, *slope[[0, 0]]]), np.array([-1, -1, 0, 0, -1, -1, *slope[[1, 1]]])
+    )
+
+
 def _box(half: tuple[float, ...]) -> Mesh:
     """Return a box with beveled edges: the hull of three slightly smaller boxes."""
     cut = BEVEL * min(half)

@@ -24,6 +24,8 @@ from borelli.view.results import PosedModel, posed_model
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+GHOST_COLOR = (0.22, 0.27, 0.36)
+"""Color (sRGB) of the bodies where they would be without perturbations."""
 STROBE_GAP = 0.12
 """Gap between neighbors of a strobe image, relative to the widest of them."""
 
@@ -189,6 +191,10 @@ def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
     """Return the triangles of the bodies and muscles in one frame."""
     vertices, normals = transform_vertices(drawing, posed.position[frame], posed.orientation[frame])
     actors = Actors(vertices, normals, drawing.triangles, drawing.colors, _muscles_at(posed, frame))
+    if posed.ghost is not None:
+        gray = np.broadcast_to(linear(np.array(GHOST_COLOR)), drawing.colors.shape)
+        pose = (part[frame] for part in posed.ghost)
+        actors = actors._replace(ghost=Actors(*transform_vertices(drawing, *pose), drawing.triangles, gray))
     arrows = arrow_mesh(posed.arrows, posed.time[frame], posed.position[frame], posed.orientation[frame])
     if arrows is None:
         return actors
@@ -208,6 +214,13 @@ def _muscles_at(posed: PosedModel, frame: int) -> Actors | None:
 def sampled_points(drawing: Drawing, posed: PosedModel, count: int = 12) -> Array:
     """Return the points that a fixed camera must show, in evenly spaced frames."""
     return visible_points(drawing, posed, np.unique(np.linspace(0, len(posed.time) - 1, count).astype(int)).tolist())
+
+
+def body_points(drawing: Drawing, posed: PosedModel, frame: int) -> Array:
+    """Return the vertices of the bodies that move by themselves, or of all bodies if none does, in one frame."""
+    moves = np.array([not body.kinematic for body in posed.model.bodies])
+    shown = moves[drawing.body] & (drawing.body >= 0) if moves.any() else drawing.body >= 0
+    return transform_vertices(drawing, posed.position[frame], posed.orientation[frame])[0][shown]
 
 
 def visible_points(drawing: Drawing, posed: PosedModel, frames: Sequence[int]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import cos, inf, radians, sin, tan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SUN = np.array([0.38, -0.42, 0.82]) / np.linalg.norm([0.38, -0.42, 0.82])
 MAP_SIZE = 900  # cells along each side of the shadow maps
+GHOST_OPACITY = 0.5
 DECAY_LENGTH = 0.15  # [m] behind the surface of a body in which muscles lose visibility by the factor e
 FIELD_OF_VIEW = 32.0  # vertical [degrees]
 LIGHT = np.linspace(0.0, 1.0, 4096)
@@ -41,32 +42,42 @@ class Actors(NamedTuple):
     colors: Array
     inside: Actors | None = None
     """Triangles that show through the others: muscles."""
+    ghost: Actors | None = None
+    """Translucent triangles that the others hide: where bodies would be without perturbations."""
 
 
 def join_actors(actors: Sequence[Actors]) -> Actors:
     """Return several poses as one set of triangles."""
     inside = [one.inside for one in actors if one.inside is not None]
     joined = Actors(*join([Mesh(*one[:3]) for one in actors]), np.concatenate([one.colors for one in actors]))
-    return joined._replace(inside=join_actors(inside)) if inside else joined
+    ghosts = [one.ghost for one in actors if one.ghost is not None]
+    return joined._replace(
+        inside=join_actors(inside) if inside else None, ghost=join_actors(ghosts) if ghosts else None
+    )
 
 
 def camera_for(
     points: Array, aspect: float, *, azimuth: float = -62.0, elevation: float = 14.0, margin: float = 1.16
 ) -> Camera:
     """Return a camera that shows all points with a margin, from the given angles [degrees]."""
-    right, up, forward = axes_at(azimuth, elevation)
-    half_y = tan(radians(FIELD_OF_VIEW / 2)) / margin
-    half_x = half_y * aspect
+    axes = right, up, forward = axes_at(azimuth, elevation)
     target = (points.min(0) + points.max(0)) / 2
     distance = 0.0
     for _ in range(4):
         offset = points - target
         x, y, z = offset @ right, offset @ up, offset @ forward
-        distance = max(float((np.abs(x) / half_x - z).max()), float((np.abs(y) / half_y - z).max()), 0.3)
+        distance = needed_distance(offset, aspect, axes, margin)
         # center the projection, not the bounding box
         u, v = x / (z + distance), y / (z + distance)
         target = target + distance * ((u.min() + u.max()) / 2 * right + (v.min() + v.max()) / 2 * up)
     return Camera(target - distance * forward, target)
+
+
+def needed_distance(offset: Array, aspect: float, axes: tuple[Array, Array, Array], margin: float = 1.16) -> float:
+    """Return the distance [m] from which a camera shows points at these offsets from its target, with a margin."""
+    x, y, z = (offset @ axis for axis in axes)
+    half = tan(radians(FIELD_OF_VIEW / 2)) / margin
+    return max(float((np.abs(x) / (half * aspect) - z).max()), float((np.abs(y) / half - z).max()), 0.3)
 
 
 def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height: int, *, samples: int = 2) -> Image:
@@ -93,28 +104,47 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
         0.004 * min(size, 2.0), 0.06 * min(size, 2.0), 1.0 / (9.0 * max(size, 1.0)),
         pixels,
     )  # fmt: skip
+    if actors.ghost is not None:
+        _draw_over(_check_actors(actors.ghost), drawing, camera, depth, pixels, _ghost_opacity)
     if actors.inside is not None:
-        _draw_inside(_check_actors(actors.inside), drawing, camera, depth, pixels)
+        _draw_over(_check_actors(actors.inside), drawing, camera, depth, pixels, _inside_opacity)
     image = np.empty((height, width, 3), np.uint8)
     develop(pixels, SRGB, image)
     return images.fromarray(image)
 
 
-def _draw_inside(inside: Actors, drawing: Drawing, camera: Camera, depth: Array, pixels: NDArray[np.float32]) -> None:
-    """Draw triangles over the pixels: faded behind bodies, by the distance from their surface; hidden behind planes."""
+def _inside_opacity(near: Array, outer: Array) -> Array:
+    """Return the opacity of muscles at a depth `near`: faded behind bodies, of inverse depth `outer` (0: none)."""
+    behind = np.where(outer > 0.0, near - 1.0 / np.maximum(outer, 1e-9), 0.0)
+    return np.exp(-np.maximum(behind, 0.0) / DECAY_LENGTH)
+
+
+def _ghost_opacity(near: Array, outer: Array) -> Array:
+    """Return the opacity of a ghost, which bodies hide."""
+    return np.where(outer > 0.0, 0.0, GHOST_OPACITY)
+
+
+def _draw_over(
+    inside: Actors,
+    drawing: Drawing,
+    camera: Camera,
+    depth: Array,
+    pixels: NDArray[np.float32],
+    opacity_of: Callable[[Array, Array], Array],
+) -> None:
+    """Draw triangles over the pixels, with an opacity by their depth and the bodies' inverse depth; planes hide all."""
     h, w = depth.shape
     inner, triangle, weight = np.zeros((h, w)), np.zeros((h, w), np.int32), np.zeros((h, w, 2), np.float32)
     fill_depth(project(inside.vertices, camera, w, h), inside.triangles, inner, triangle, weight)
     rows, columns = np.nonzero(inner > 0.0)
     near, outer = 1.0 / inner[rows, columns], depth[rows, columns]
-    behind = np.where(outer > 0.0, near - 1.0 / np.maximum(outer, 1e-9), 0.0)
     corners, (b, c) = inside.triangles[triangle[rows, columns]], weight[rows, columns].T
     normal = np.einsum("kn,nki->ni", [1.0 - b - c, b, c], inside.normals[corners])
     color = inside.colors[corners[:, 0]] * (0.5 + 0.5 * np.maximum(normal @ SUN, 0.0))[:, None]
     right, up, forward = _screen(camera, w / h)
     u, v = (columns + 0.5) / w * 2.0 - 1.0, 1.0 - (rows + 0.5) / h * 2.0
     ray = forward + u[:, None] * right + v[:, None] * up
-    opacity = np.exp(-np.maximum(behind, 0.0) / DECAY_LENGTH) * ~_behind_planes(drawing, camera.eye, ray, near)
+    opacity = opacity_of(near, outer) * ~_behind_planes(drawing, camera.eye, ray, near)
     pixels[rows, columns] += opacity[:, None] * (color - pixels[rows, columns])
 
 
@@ -139,6 +169,7 @@ def _check_actors(actors: Actors) -> Actors:
         as_indices("triangles", actors.triangles, (None, 3), len(vertices)),
         as_floats("colors", actors.colors, vertices.shape, finite=False),
         actors.inside,
+        actors.ghost,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,10 +13,10 @@ from numpy.typing import NDArray
 from borelli.analysis.motion import to_model_axes
 from borelli.errors import ModelError, SettingsError
 from borelli.model.formats.native import model_from_text
-from borelli.model.kinematics import marker_positions, poses
+from borelli.model.kinematics import coupled_coordinates, marker_positions, poses
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.model.transforms import compose, orientation_from_matrix
-from borelli.numerics.quaternions import quaternion_from_matrix, quaternion_product, rotate
+from borelli.numerics.quaternions import quaternion_from_matrix, quaternion_product, quaternion_series, rotate
 from borelli.view.force_arrows import ForceArrow, force_arrows
 from borelli.view.muscle_lines import MuscleLines, muscle_lines
 
@@ -70,6 +71,8 @@ class PosedModel(NamedTuple):
     """Forces that act on bodies for a time."""
     caption: str = ""
     """Text at the bottom of images and videos."""
+    ghost: tuple[Array, Array] | None = None
+    """`position` and `orientation` without perturbations; NaN where a body has none."""
 
     def nearest_frame(self, time: float) -> int:
         """Return the index of the frame nearest to a time [s]."""
@@ -79,7 +82,8 @@ class PosedModel(NamedTuple):
         """Return the poses displaced by an offset [m]; the ground stays."""
         lines = self.muscles
         moved = None if lines is None else lines._replace(offset=lines.offset + offset)
-        return self._replace(position=self.position + offset, muscles=moved)
+        ghost = None if self.ghost is None else (self.ghost[0] + offset, self.ghost[1])
+        return self._replace(position=self.position + offset, muscles=moved, ghost=ghost)
 
     @property
     def center_of_mass(self) -> Array:
@@ -114,7 +118,7 @@ def dataset_model(data: Dataset) -> Model:
 def _simulation_poses(data: Dataset) -> PosedModel:
     model = dataset_model(data)
     posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
-    posed = posed._replace(arrows=force_arrows(data, model, _lab_rotation(model)[0]))
+    posed = posed._replace(arrows=force_arrows(data, model, _lab_rotation(model)[0]), ghost=_target_poses(data, model))
     if "root_support_percent" in data.attrs:
         posed = posed._replace(caption=f"The root carries {data.attrs['root_support_percent']:.0f} % of the weight")
     if not model.muscles or "coordinate_value" not in data:
@@ -122,6 +126,19 @@ def _simulation_poses(data: Dataset) -> PosedModel:
     activation = data["muscle_activation"].values if "muscle_activation" in data else None
     lines = muscle_lines(model, data["coordinate_value"].values, activation, _lab_rotation(model)[0])
     return posed._replace(muscles=lines)
+
+
+def _target_poses(data: Dataset, model: Model) -> tuple[Array, Array] | None:
+    """Return the poses of the targets of a perturbed animation, lab axes; None without perturbations."""
+    if not json.loads(data.attrs.get("perturbations", "[]")) or "coordinate_target" not in data:
+        return None
+    target, value = data["coordinate_target"].values, data["coordinate_value"].values
+    position, rotation = poses(model, coupled_coordinates(model, np.where(np.isfinite(target), target, value)))
+    jointed = [body.name in {joint.child for joint in model.joints} for body in model.bodies]
+    position[:, ~np.array(jointed)] = np.nan
+    orientation = np.stack([quaternion_series(rotation[:, b]) for b in range(len(model.bodies))], axis=1)
+    posed = _in_lab(model, data["time"].values, position, orientation)
+    return posed.position, posed.orientation
 
 
 def _in_lab(model: Model, time: Array, position: Array, orientation: Array) -> PosedModel:

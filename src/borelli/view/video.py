@@ -14,8 +14,9 @@ from borelli.errors import SettingsError
 from borelli.files.atomic import check_output
 from borelli.files.memory import check_memory
 from borelli.files.results_folder import check_results, results_folders
-from borelli.view.picture import actors_at, add_captions, drawing_with_floor, picture, sampled_points, save_image
-from borelli.view.render import camera_for, render
+from borelli.view.camera_path import camera_path
+from borelli.view.picture import actors_at, add_captions, drawing_with_floor, picture, save_image
+from borelli.view.render import render
 from borelli.view.results import posed_model
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ Progress = Callable[[float], None]
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
 AZIMUTH = -62.0  # direction of the camera [degrees from x]
 ANIMATIONS = (".gif", ".webp")
+COLORS, RARE_COLORS = 128, 16
+"""Colors of an animated GIF, and how many of them are rare ones."""
+PALETTE_FRAMES = 40
+"""Frames in which rare colors are looked for."""
 BYTES_PER_PIXEL = 4.0
 """Memory [bytes] of an image with its copy in a palette; all images of a video are kept until it is written."""
 SUFFIXES = (*ANIMATIONS, ".png")
@@ -35,7 +40,7 @@ FRAMES = "simulate --frames"
 def frames(
     result: Any, rate: float, speed: float, width: int, height: int, azimuth: float, progress: Progress | None
 ) -> Iterator[Image]:
-    """Yield the images of a video, drawn with a fixed camera; arguments as of `video`."""
+    """Yield the images of a video; arguments as of `video`."""
     if not (rate > 0 and speed > 0):
         raise SettingsError(f"rate is {rate} and speed is {speed}; both must be positive.")
     posed = posed_model(result)
@@ -45,11 +50,11 @@ def frames(
         "Lower the rate, the width or the height, raise the speed, or film a shorter result.",
     )  # fmt: skip
     drawing = drawing_with_floor(posed)
-    camera = camera_for(sampled_points(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
+    camera = camera_path(drawing, posed, width / height, azimuth, 9.0)
 
     def frame(time: float) -> Image:
         index = posed.nearest_frame(time)
-        image = render(drawing, actors_at(drawing, posed, index), camera, width, height)
+        image = render(drawing, actors_at(drawing, posed, index), camera(time), width, height)
         add_captions(image, posed, index)
         return image
 
@@ -118,7 +123,7 @@ def save_animation(images: Sequence[Image], path: str | Path, rate: float, *, ov
         )
     if path.suffix.lower() == ".gif":
         # one palette for all frames: no flicker, smaller file
-        palette = images[len(images) // 2].quantize(128)
+        palette = _palette(images)
         images = [image.quantize(palette=palette) for image in images]
     options: dict[str, Any] = {"optimize": False}
     if path.suffix.lower() == ".webp":
@@ -126,6 +131,25 @@ def save_animation(images: Sequence[Image], path: str | Path, rate: float, *, ov
     options |= {"save_all": True, "append_images": images[1:], "duration": round(1000 / rate), "loop": 0}
     save_image(images[0], path, overwrite=overwrite, **options)
     return path
+
+
+def _palette(images: Sequence[Image]) -> Image:
+    """Return an image with the palette of a film: common colors, and rare ones that are far from them, as of arrows."""
+    from PIL import Image as pillow
+
+    common = images[len(images) // 2].quantize(COLORS - RARE_COLORS)
+    chosen = np.array(common.getpalette(), np.int32).reshape(-1, 3)[: COLORS - RARE_COLORS]
+    some = images[:: max(1, len(images) // PALETTE_FRAMES)]
+    seen = np.concatenate([np.asarray(one)[::3, ::3].reshape(-1, 3) for one in some])
+    seen = np.unique(seen >> 3, axis=0).astype(np.int32) * 8 + 4
+    distance = ((seen[:, None] - chosen) ** 2).sum(axis=2).min(axis=1)
+    for _ in range(RARE_COLORS):
+        new = seen[int(np.argmax(distance))]
+        chosen = np.vstack([chosen, new])
+        distance = np.minimum(distance, ((seen - new) ** 2).sum(axis=1))
+    palette = pillow.new("P", (1, 1))
+    palette.putpalette(chosen.astype(np.uint8).tobytes())
+    return palette
 
 
 def write_frames(
