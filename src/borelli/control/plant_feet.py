@@ -33,6 +33,8 @@ MIN_STANCE = 0.1
 """Least duration of a stance [s]."""
 CONTACT_DEPTH = 0.003
 """Height above the lowest corner [m] at which the weight of a corner in the contact is 1/e."""
+BLEND_TIME = 0.3
+"""Longest time [s] after and before a stance in which the displacement changes with its speed in the stance."""
 CLEARANCE, CLEARANCE_TIME = 0.01, 0.06
 """Least height [m] of a swinging sole, and the time [s] from and to a stance in which it is reached: the toes of
 walkers pass the ground at 10 to 20 mm (Winter 1992), and toes that touch it in swing stick."""
@@ -139,7 +141,7 @@ def _plan(corners: Array, up: Array, ground: float, step: float) -> tuple[Array,
         way[1:] = np.cumsum(0.5 * step * (velocity[a : b - 1] + velocity[a + 1 : b]), axis=0)
         result[a:b] = way.mean(axis=0) - way - lowest[a:b, None] * up
         stands[a:b] = True
-    _blend(result, runs)
+    _blend(result, runs, max(1, round(BLEND_TIME / step)))
     frames = np.arange(len(result))
     edges = np.array([frame for a, b in runs for frame in (a, b - 1)])
     since = step * np.abs(frames[:, None] - edges).min(axis=1)
@@ -150,23 +152,28 @@ def _plan(corners: Array, up: Array, ground: float, step: float) -> tuple[Array,
     return result, stands
 
 
-def _blend(displacement: Array, runs: Sequence[tuple[int, int]]) -> None:
-    """Fill the frames between runs by cubics; before the first and after the last the displacement comes to rest."""
+def _blend(displacement: Array, runs: Sequence[tuple[int, int]], width: int) -> None:
+    """Fill the frames between runs by cubics; `width` frames from a run, if they are so far apart, it is at rest."""
     from scipy.interpolate import CubicHermiteSpline
 
-    knots, values, slopes = [], [], []
-    for a, b in runs:
-        rates = np.gradient(displacement[a:b], axis=0)
-        for frame, rate in ((a, rates[0]), (b - 1, rates[-1])):
-            knots.append(frame)
-            values.append(displacement[frame])
-            slopes.append(rate)
-    if knots[0] > 0:
-        knots, values, slopes = [0, *knots], [values[0], *values], [np.zeros(3), *slopes]
-    if knots[-1] < len(displacement) - 1:
-        knots, values, slopes = [*knots, len(displacement) - 1], [*values, values[-1]], [*slopes, np.zeros(3)]
-    frames = np.delete(np.arange(len(displacement)), np.concatenate([np.arange(a, b) for a, b in runs]))
-    displacement[frames] = CubicHermiteSpline(knots, np.array(values), np.array(slopes))(frames)
+    last = len(displacement) - 1
+    knots: list[tuple[int, Array, Array]] = []
+    for n, (a, b) in enumerate(runs):
+        rates, rest = np.gradient(displacement[a:b], axis=0), np.zeros(3)
+        before = runs[n - 1][1] - 1 if n else -2 * width
+        after = runs[n + 1][0] if n + 1 < len(runs) else last + 2 * width
+        if a - before > 2 * width:
+            knots.append((a - width, displacement[a], rest))
+        knots += [(a, displacement[a], rates[0]), (b - 1, displacement[b - 1], rates[-1])]
+        if after - b + 1 > 2 * width:
+            knots.append((b - 1 + width, displacement[b - 1], rest))
+    if knots[0][0] > 0:
+        knots.insert(0, (0, knots[0][1], np.zeros(3)))
+    if knots[-1][0] < last:
+        knots.append((last, knots[-1][1], np.zeros(3)))
+    frames = np.delete(np.arange(last + 1), np.concatenate([np.arange(a, b) for a, b in runs]))
+    at, values, slopes = (np.array(part) for part in zip(*knots, strict=True))
+    displacement[frames] = CubicHermiteSpline(at, values, slopes)(frames)
 
 
 def _move_legs(
@@ -220,7 +227,7 @@ def _pose_error(wanted: Array, kept: Array, position: Array, rotation: Array) ->
 
 
 def _smoothness(weight: Array, cutoff: Array, frames: int, step: float) -> Array:
-    """Return the matrix of sum w (x^2 + (x'' / (2 pi cutoff)^2)^2) over frames, lower bands, for columns (columns,)."""
+    """Return the matrix of sum w (x^2 + (x'' / (2 pi cutoff)^2)^2) over frames, its lower diagonals, for (columns,)."""
     count = len(weight)
     bands = np.zeros((3 * count, frames, count))
     bending = weight * (2.0 * np.pi * cutoff * step) ** -4
