@@ -19,14 +19,14 @@ from .sole_contact import find_stances, measure_sole, rotations, sole_corners
 
 MAX_HEIGHT, MAX_DEPTH, MAX_SLIP = 0.005, 0.003, 0.010
 """[m]"""
-SHORT = {"bvh/walk01.bvh": 8, "cmu/asfamc/02_01.amc": 3, "c3d/motionanalysis_walk_jump/Walk1.c3d": 4}
+SHORT = {"bvh/walk01.bvh": 8, "cmu/asfamc/02_01.amc": 5, "c3d/motionanalysis_walk_jump/Walk1.c3d": 4}
 LONG = {
-    "bvh/AV_8Walk_Meredith_HVHA_Rep1.bvh": 16, "bvh/test_freebvh.bvh": 4, "cmu/asfamc/07_05.amc": 4,
-    **{f"cmu/bvh_hahne2010/{name}.bvh": 3 for name in ("02_01", "06_01", "07_05", "35_01")},
-    "cmu/c3d/06_01_misnamed_dribble_shoot.c3d": 6, "hdm/data.c3d": 3, "c3d/opensim_walking2/walking2.c3d": 2,
-    "c3d/motionanalysis_gait/Gait.c3d": 2, "c3d/motionmonitor_metres/Gait_with_EMG.c3d": 2,
-    "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d": 5, "c3d/vicon_overground_4plates/test_small.c3d": 6,
-    "c3d/qualisys_walk/Qualisys.c3d": 2, "c3d/format_variants/sample02/pc_real.c3d": 3,
+    "bvh/AV_8Walk_Meredith_HVHA_Rep1.bvh": 16, "bvh/test_freebvh.bvh": 5, "cmu/asfamc/07_05.amc": 5,
+    **{f"cmu/bvh_hahne2010/{name}.bvh": 5 for name in ("02_01", "06_01", "07_05", "35_01")},
+    "cmu/c3d/06_01_misnamed_dribble_shoot.c3d": 8, "hdm/data.c3d": 5, "c3d/opensim_walking2/walking2.c3d": 4,
+    "c3d/motionanalysis_gait/Gait.c3d": 5, "c3d/motionmonitor_metres/Gait_with_EMG.c3d": 4,
+    "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d": 6, "c3d/vicon_overground_4plates/test_small.c3d": 7,
+    "c3d/qualisys_walk/Qualisys.c3d": 4, "c3d/format_variants/sample02/pc_real.c3d": 4,
     "c3d/format_variants/sample10_plate_type2_vs_4/TYPE-2.C3D": 2,
 }  # fmt: skip
 """Walks and the least number of stances of both feet in each."""

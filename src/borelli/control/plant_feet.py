@@ -33,7 +33,7 @@ MIN_STANCE = 0.1
 """Least duration of a stance [s]."""
 CONTACT_DEPTH = 0.003
 """Height above the lowest corner [m] at which the weight of a corner in the contact is 1/e."""
-BLEND_TIME = 0.3
+BLEND_TIME = 0.5
 """Longest time [s] after and before a stance in which the displacement changes with its speed in the stance."""
 CLEARANCE, CLEARANCE_TIME = 0.01, 0.06
 """Least height [m] of a swinging sole, and the time [s] from and to a stance in which it is reached: the toes of
