@@ -108,7 +108,7 @@ def zero_plates(recording: Recording) -> Recording:
 
 
 def _offset(force: Array) -> Array:
-    """Return the typical force (3,) of samples (samples, 3) [N], whatever the direction of the lab's horizontal axes."""
+    """Return the typical force (3,) of samples (samples, 3) [N]; it turns with the horizontal axes of the lab."""
     return np.array([*geometric_median(force[:, :2], np.ones(len(force))), np.median(force[:, 2])])
 
 
