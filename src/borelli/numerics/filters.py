@@ -38,6 +38,8 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     Raises:
         SettingsError: if the cutoff is not between zero and half the rate, or the order is not even.
     """
+    from scipy.signal import sosfiltfilt
+
     if order < 2 or order % 2:
         raise SettingsError(f"filter order: {order} is not an even number. Both passes need half of it each.")
     if not 0.0 < cutoff < rate / 2.0:
@@ -45,8 +47,7 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
         raise SettingsError(f"{text} Choose a lower cutoff.")
     if not signal.size:
         return signal.astype(np.float64)
-    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (1.0 / order)
-    sections = _butterworth(corrected, order // 2)
+    sections = _sections(rate, cutoff, order)
     pad = int(np.ceil(2.0 * rate / cutoff))
     columns = signal.reshape(len(signal), -1)
     out = columns.astype(np.float64)  # single precision would put its own noise on second derivatives
@@ -60,7 +61,7 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     for start, end, chosen in runs:
         if end - start >= MIN_RUN:
             piece = out[start:end, chosen]
-            out[start:end, chosen] = _both_passes(piece, sections, min(pad, end - start - 1))
+            out[start:end, chosen] = sosfiltfilt(sections, piece, axis=0, padlen=min(pad, end - start - 1))
     return out.reshape(signal.shape)
 
 
@@ -73,50 +74,13 @@ def cutoff_of_both_passes(cutoff: float, rate: float, order: int = ORDER) -> flo
 
 
 @lru_cache(maxsize=64)
-def _butterworth(tangent: float, order: int) -> tuple[tuple[Array, Array], ...]:
-    """Return numerators and denominators of the sections of a Butterworth filter, by the bilinear transform.
+def _sections(rate: float, cutoff: float, order: int) -> Array:
+    """Return the second-order sections of one pass (cached: do not write to them)."""
+    from scipy.signal import butter
 
-    `tangent` is tan(pi cutoff / rate). A pair of poles at the angles +-t from the negative real axis is the section
-    1 / (s^2 + 2 cos(t) s + 1); a filter of odd order has a single pole too. All sections have the gain 1 at 0 Hz.
-    """
-    sections = []
-    for angle in np.pi / (2.0 * order) * np.arange(order - 1, 0, -2):
-        size = 1.0 + 2.0 * np.cos(angle) * tangent + tangent**2
-        middle, last = 2.0 * (tangent**2 - 1.0), 1.0 - 2.0 * np.cos(angle) * tangent + tangent**2
-        sections.append((tangent**2 / size * np.array([1.0, 2.0, 1.0]), np.array([1.0, middle / size, last / size])))
-    if order % 2:
-        size = 1.0 + tangent
-        sections.append((tangent / size * np.ones(2), np.array([1.0, (tangent - 1.0) / size])))
-    return tuple(sections)
-
-
-def _both_passes(signal: Array, sections: tuple[tuple[Array, Array], ...], pad: int) -> Array:
-    """Return a signal (samples, columns) filtered forward and backward, extended by `pad` samples at both ends."""
-    before, after = 2.0 * signal[0] - signal[pad:0:-1], 2.0 * signal[-1] - signal[-2 : -pad - 2 : -1]
-    result = np.concatenate([before, signal, after])
-    for _ in range(2):
-        start = result[0]  # as if it had always been so
-        result = result - start
-        for numerator, denominator in sections:
-            result = _recursion(result, numerator, denominator)
-        result = (result + start)[::-1]
-    return result[pad : pad + len(signal)]
-
-
-def _recursion(signal: Array, numerator: Array, denominator: Array, kept: int = 0) -> Array:
-    """Return y of sum_k a_k y[n - k] = sum_k b_k x[n - k], whose first `kept` samples are those of x; zero before."""
-    from scipy.linalg.lapack import dtbtrs
-
-    count = len(signal)
-    right = np.asfortranarray(numerator[0] * signal)
-    band = np.zeros((len(denominator), count), order="F")
-    band[0] = denominator[0]
-    for k in range(1, len(denominator)):
-        right[k:] += numerator[k] * signal[:-k]
-        band[k, max(kept - k, 0) :] = denominator[k]
-    right[:kept], band[0, :kept] = signal[:kept], 1.0
-    result, _ = dtbtrs(band, right, uplo="L", overwrite_b=1)
-    return np.ascontiguousarray(result)
+    single = order // 2
+    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
+    return np.asarray(butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos"))
 
 
 def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
@@ -124,9 +88,18 @@ def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
 
     The filter has order 3 and runs forward and backward; each pass copies its first three samples.
     """
-    numerator, denominator = np.ones(1), np.ones(1)
-    for over, under in _butterworth(np.tan(np.pi * cutoff / rate), OPENSIM_ORDER // 2):
-        numerator, denominator = np.convolve(numerator, over), np.convolve(denominator, under)
-    kept = len(numerator) - 1
-    forward = _recursion(signal, numerator, denominator, kept)
-    return _recursion(forward[::-1], numerator, denominator, kept)[::-1]
+    from scipy.signal import butter
+
+    b, a = butter(OPENSIM_ORDER // 2, cutoff, fs=rate)
+    return _pass(_pass(signal, b, a)[::-1], b, a)[::-1]
+
+
+def _pass(signal: Array, b: Array, a: Array) -> Array:
+    from scipy.signal import lfilter, lfiltic
+
+    order = len(b) - 1
+    result = signal.copy()
+    latest = signal[:order][::-1]
+    state = np.stack([lfiltic(b, a, column, column) for column in latest.T], axis=-1)
+    result[order:] = lfilter(b, a, signal[order:], axis=0, zi=state)[0]
+    return result

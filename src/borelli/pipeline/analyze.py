@@ -290,7 +290,7 @@ def result_hash() -> str:
 
 def _load_libraries() -> None:
     """Load the libraries that stages import on first use, so that no stage's run time includes it."""
-    for name in ("scipy.interpolate", "xarray"):
+    for name in ("scipy.interpolate", "scipy.signal", "xarray"):
         import_module(name)
 
 

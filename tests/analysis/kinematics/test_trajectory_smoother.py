@@ -78,7 +78,7 @@ def test_smoothing_is_better_than_filtering_markers(job):
 @pytest.fixture(scope="module")
 def noisy(job):
     model, truth = job
-    recording = shortened(poses.record(truth, 1e-3, 5), 240)
+    recording = shortened(poses.record(truth, 1e-3, 5), 100)
     return recording, inverse_kinematics(model, recording, method="smoothed")
 
 

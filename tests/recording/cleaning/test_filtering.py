@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.numerics.filters import lowpass, opensim_lowpass
+from borelli.numerics.filters import lowpass
 from borelli.recording.cleaning.filtering import crop, infer_decimals, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.recording import Recording, make_dataset
 
@@ -147,34 +147,3 @@ def test_single_precision_is_filtered_in_double():
     filtered = lowpass(coarse, 100.0, 6.0)
     assert filtered.dtype == np.float64
     assert np.array_equal(filtered, lowpass(coarse.astype(np.float64), 100.0, 6.0))
-
-
-@pytest.mark.parametrize(
-    ("rate", "cutoff", "order"), [(100, 6, 4), (1000, 6, 4), (120, 10, 2), (60, 6, 8), (100, 40, 6)]
-)
-def test_both_passes_are_those_of_scipy(rate, cutoff, order):
-    from scipy.signal import butter, sosfiltfilt
-
-    signal = np.cumsum(np.random.default_rng(0).standard_normal((700, 3)), axis=0) + 50.0
-    single = order // 2
-    tangent = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
-    sections = butter(single, rate / np.pi * np.arctan(tangent), fs=rate, output="sos")
-    pad = min(int(np.ceil(2.0 * rate / cutoff)), 699)
-    assert lowpass(signal, rate, cutoff, order) == pytest.approx(
-        sosfiltfilt(sections, signal, axis=0, padlen=pad), abs=1e-10
-    )
-
-
-@pytest.mark.parametrize(("rate", "cutoff"), [(60, 6), (100, 6), (250, 15)])
-def test_opensims_filter_is_the_recursion_of_scipy(rate, cutoff):
-    from scipy.signal import butter, lfilter, lfiltic
-
-    signal = np.cumsum(np.random.default_rng(1).standard_normal((300, 2)), axis=0)
-    b, a = butter(3, cutoff, fs=rate)
-
-    def one_pass(values):
-        state = np.stack([lfiltic(b, a, column, column) for column in values[:3][::-1].T], axis=-1)
-        return np.concatenate([values[:3], lfilter(b, a, values[3:], axis=0, zi=state)[0]])
-
-    expected = one_pass(one_pass(signal)[::-1])[::-1]
-    assert opensim_lowpass(signal, rate, cutoff) == pytest.approx(expected, abs=1e-10)

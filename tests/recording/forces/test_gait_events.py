@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from borelli.errors import SettingsError
-from borelli.numerics.filters import lowpass
 from borelli.recording.forces.assign_to_feet import (
     add_plates,
     assign_plates,
@@ -20,7 +19,6 @@ from borelli.recording.forces.gait_events import (
     add_events,
     events_from_markers,
     events_from_plates,
-    find_peaks,
     gait_events,
     standardize_event,
 )
@@ -369,14 +367,3 @@ def test_a_light_foot_that_rests_on_a_plate_is_no_offset():
     data = walk.data.assign({name: walk.data[name].copy(data=values) for name, values in changed.items()})
     found = zero_plates(walk.with_data(data)).data["plate_force"].values
     assert (found[:, 0, 2] == 30.0).all() and not found[:, 1, 2].any()
-
-
-@pytest.mark.parametrize("distance", [1, 20, 50])
-def test_peaks_are_those_of_scipy(distance):
-    from scipy.signal import find_peaks as reference
-
-    random = np.random.default_rng(0)
-    for _ in range(100):
-        curve = lowpass(np.cumsum(random.standard_normal(400)), 100.0, 6.0)
-        expected = reference(curve, prominence=0.5, distance=distance)[0].tolist()
-        assert find_peaks(curve, 0.5, distance) == expected

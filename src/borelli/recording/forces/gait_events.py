@@ -144,6 +144,8 @@ def standardize_event(event: Event) -> Event | None:
 
 def _peaks(along: Array, rate: float) -> list[int]:
     """Return the frames in which a coordinate has a peak, run by run."""
+    from scipy.signal import find_peaks
+
     finite = along[np.isfinite(along)]
     if len(finite) < 4:
         return []
@@ -154,35 +156,11 @@ def _peaks(along: Array, rate: float) -> list[int]:
     for start, stop in find_runs(np.isfinite(along)):
         if stop - start >= 0.2 * rate:
             curve = lowpass(along[start:stop], rate, CUTOFF)
-            apart = max(1, round(MIN_STRIDE_TIME * rate))
-            frames += [start + peak for peak in find_peaks(curve, MIN_PROMINENCE * excursion, apart)]
+            peaks, _ = find_peaks(
+                curve, prominence=MIN_PROMINENCE * excursion, distance=max(1, round(MIN_STRIDE_TIME * rate))
+            )
+            frames += [start + int(peak) for peak in peaks]
     return frames
-
-
-def find_peaks(curve: Array, prominence: float, distance: int) -> list[int]:
-    """Return the samples of the peaks of a curve.
-
-    Args:
-        curve: Values (samples,).
-        prominence: Least height above the higher of the two valleys between the peak and what is higher.
-        distance: Least distance of peaks in samples; higher ones come first.
-    """
-    found = 1 + np.flatnonzero((curve[1:-1] > curve[:-2]) & (curve[1:-1] >= curve[2:]))
-    chosen: list[int] = []
-    for peak in found[np.argsort(-curve[found], kind="stable")].tolist():
-        if all(abs(peak - other) >= distance for other in chosen):
-            chosen.append(peak)
-
-    def valley(side: Array, height: float) -> float:
-        """Return the lowest value before a higher one; the first value of `side` is that next to the peak."""
-        higher = np.flatnonzero(side > height)
-        return float(side[: higher[0] if len(higher) else None].min())
-
-    return sorted(
-        peak
-        for peak in chosen
-        if curve[peak] - max(valley(side, curve[peak]) for side in (curve[peak::-1], curve[peak:])) >= prominence
-    )
 
 
 def _half_speed(along: Array, peak: int, rate: float) -> float:
