@@ -11,7 +11,6 @@ from borelli.physics.impulse_step.arrays import compile_impulse, make_target_tra
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state
-from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import make_inputs
 
 COORDINATES = {"hinge": 1, "ball": 3, "universal": 2, "fixed": 0}
@@ -75,7 +74,7 @@ class Run(NamedTuple):
 def simulation_of(model, step, steps, *, soft=False, **start):
     """Return a simulation without controls."""
     if soft:
-        compiled = compile_model(model, step=step, settings=SolverSettings(close_joints=True))
+        compiled = compile_model(model, step=step)
         return Simulation(compiled, initial_state(compiled, **start), make_inputs(compiled))
     compiled, controls = compile_impulse(model, step=step, controlled={})
     count = len(model.coordinates)

@@ -8,11 +8,8 @@ import pytest
 import borelli as bo
 from borelli.model.mechanisms import Z_TO_X, chain
 from borelli.model.model import Frame, Shape, Softness
-from borelli.physics.solver_settings import SolverSettings
 
 from .passive_systems import run, run_tree, simulation_of
-
-CLOSING = SolverSettings(close_joints=True)
 
 
 def capsules(links):
@@ -48,7 +45,7 @@ def test_closing_leaves_impulses_and_momentum_alone():
     """A hanging chain at rest carries its weight at the top, and gaps of a free one move no center of mass."""
     model = capsules(3)
     model = replace(model, joints=tuple(replace(j, parent_frame=j.parent_frame) for j in model.joints))
-    data = bo.simulate(model, duration=0.5, initial_coordinates={"joint_1": -np.pi / 2}, settings=CLOSING)
+    data = bo.simulate(model, duration=0.5, initial_coordinates={"joint_1": -np.pi / 2})
     assert float(data["joint_gap"].max()) < 1e-4
 
 
@@ -57,17 +54,10 @@ def test_soft_joints_yield_by_their_stiffness():
     model = capsules(1)
     soft = replace(model.joints[0], softness=Softness(stiffness=1000.0, damping=20.0))
     model = replace(model, joints=(soft,))
-    data = bo.simulate(model, duration=4.0, initial_coordinates={"joint_1": -np.pi / 2}, settings=CLOSING)
+    data = bo.simulate(model, duration=4.0, initial_coordinates={"joint_1": -np.pi / 2})
     weight = model.bodies[0].mass * 9.81
     assert float(data["joint_gap"][-1]) == pytest.approx(weight / 1000.0, rel=1e-3)
     assert "opened" not in data.attrs["notes"]
-
-
-def test_open_joints_are_a_warning_by_default():
-    """20 links at 1/240 s open by centimeters unless they are closed: a note states it."""
-    data = bo.simulate(capsules(20), duration=2.0, step=1 / 240)
-    assert float(data["joint_gap"].max()) > 1e-3
-    assert "Joints opened by up to" in data.attrs["notes"]
 
 
 def test_open_joints_are_a_warning():
@@ -78,6 +68,6 @@ def test_open_joints_are_a_warning():
         first, name="second", coordinates=(replace(first.coordinates[0], name="second"),), closes_loop=True,
         parent_frame=Frame((0.15, 0.0, first.parent_frame.position[2])), child_frame=Frame((0.05, 0.0, 0.0)),
     )  # fmt: skip
-    data = bo.simulate(replace(model, joints=(first, far)), duration=0.05, settings=CLOSING)
+    data = bo.simulate(replace(model, joints=(first, far)), duration=0.05)
     assert int(data["solver_status"][-1]) & 16
     assert "Joints were left open" in data.attrs["notes"]

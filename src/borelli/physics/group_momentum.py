@@ -11,7 +11,8 @@ from borelli.physics.vectors import invert_matrix, multiply_vector
 
 # columns of a tally, by group
 REQUIRED, KINETIC, GROUP_MASS, CENTER, LINEAR, ANGULAR, INERTIA = 0, 1, 2, 3, 6, 9, 12
-TALLY_COLUMNS = 21
+IN_CONTACT = 21  # not zero for a group whose angular momentum contacts change
+TALLY_COLUMNS = 22
 
 
 @inline
@@ -70,11 +71,14 @@ def angular_velocity_of(tally, g, x, y, z):
 
 @inline
 def restore_angular_momentum(bodies, graph, rotation, state, before, tally):
-    """Rotate free groups as one so that they have the angular momentum of the tally `before` bodies were moved."""
+    """Rotate free groups as one so that they have the angular momentum of the tally `before` bodies were moved.
+
+    Groups in contact, by that tally, are left alone.
+    """
     tally_groups(bodies, graph, rotation, state, tally)
     for g in range(len(tally)):
         x, y, z = 0.0, 0.0, 0.0
-        if bodies.group_kind[g] == FREE:
+        if bodies.group_kind[g] == FREE and before[g, IN_CONTACT] == 0.0:
             x, y, z = angular_velocity_of(
                 tally, g, before[g, ANGULAR] - tally[g, ANGULAR], before[g, ANGULAR + 1] - tally[g, ANGULAR + 1],
                 before[g, ANGULAR + 2] - tally[g, ANGULAR + 2],

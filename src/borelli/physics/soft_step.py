@@ -17,6 +17,7 @@ from borelli.physics.arrays.indices import (
     FRICTION_SOLVES,
     FRICTION_TOLERANCE,
     GAUSS_SEIDEL_SWEEPS,
+    LIMIT_ROWS,
     MAX_FRICTION_SOLVES,
     NEWTON_ITERATIONS,
     REFINEMENTS,
@@ -26,7 +27,7 @@ from borelli.physics.arrays.indices import (
     STEP_SIZE,
 )
 from borelli.physics.collision.detect import find_contacts_by_pointer
-from borelli.physics.group_momentum import restore_angular_momentum, tally_groups
+from borelli.physics.group_momentum import IN_CONTACT, restore_angular_momentum, tally_groups
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
     add_wrenches,
@@ -54,12 +55,22 @@ from borelli.physics.rows.coordinate_rows import (
     set_drive_targets_from_twists,
 )
 from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints, put_point_arm
-from borelli.physics.rows.laws import bounded_law, fixed_impulse, no_law, soft_law
+from borelli.physics.rows.laws import (
+    bounded_law,
+    fixed_impulse,
+    no_law,
+    one_sided_law,
+    put_break,
+    put_piece,
+    soft_law,
+)
+from borelli.physics.rows.rows import FLAT, copy_rows
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring, order_bodies
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     ACTIVE_PIECE,
+    BLOCK_COLUMNS,
     IMPULSE,
     KIND,
     MOMENTUM,
@@ -69,7 +80,7 @@ from borelli.physics.solver.factor_arrays import (
 )
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
-from borelli.physics.solver.iterative_refinement import refine_by_pointer
+from borelli.physics.solver.iterative_refinement import refine_by_pointer, row_velocity
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
 from borelli.physics.vectors import to_world
 
@@ -89,6 +100,8 @@ CLOSED_JOINT_GAP = 1e-5
 """Errors to which larger ones are reduced."""
 MAX_PROJECTIONS = 200
 """Maximum number of projections that close the joints."""
+MAX_WORSE_PROJECTIONS = 20
+"""Number of them that do not lower the errors by a tenth after which joints are left open."""
 MAX_ROTATION = 0.5
 """Maximum angle [rad] by which one of them rotates a body."""
 JOINTS_LEFT_OPEN = 16
@@ -121,9 +134,9 @@ def step(pointers, tables, state_at, inputs, work, index):
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        ranges = tables.joints.row_ranges
-        is_driven = ranges[ROWS_END] > ranges[DRIVE_ROWS] or len(inputs.marker) > 0 or aimed
-        if len(tables.joints.hard_row) > 0 and not is_driven:
+        is_measured = aimed or len(inputs.marker) > 0
+        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0
+        if is_exact and not is_measured and _may_open(tables.joints.hard_alpha, rows.c, state.twist, h):
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
@@ -132,83 +145,173 @@ step_by_pointer = by_pointer(step)
 
 
 @inline
-def _largest_joint_error(joints, c, h):
+def _largest_joint_error(hard_alpha, c, h):
     """Return the largest error of a hard row [m or rad]."""
     largest = 0.0
-    for n in range(len(joints.hard_row)):
-        largest = max(largest, abs(c[joints.hard_row[n], 0]) / joints.hard_alpha[n])
+    for k in range(len(hard_alpha)):
+        if hard_alpha[k] > 0.0:
+            largest = max(largest, abs(c[k, 0]) / hard_alpha[k])
     return h * largest
 
 
 @inline
-def _load_projection(joints, rows, graph, factor):
-    """Set the laws of hard rows to the correction of all of their errors; disable all others, and momenta."""
-    for k in range(rows.used[0]):
+def _may_open(hard_alpha, c, twist, h):
+    """Return True if hard rows may be open after a step: by their errors before it, and by curved paths.
+
+    A point at an arm r [m] of a body with angular velocity w leaves its tangent by r (h w)^2 / 2; there are two bodies,
+    and axes along which bodies slide rotate.
+    """
+    fastest, speed = 0.0, 0.0
+    for b in range(len(twist)):
+        fastest = max(fastest, twist[b, 3] ** 2 + twist[b, 4] ** 2 + twist[b, 5] ** 2)
+        speed = max(speed, twist[b, 0] ** 2 + twist[b, 1] ** 2 + twist[b, 2] ** 2)
+    bend = 2.0 * h * h * sqrt(fastest) * (sqrt(fastest) + sqrt(speed))
+    return not _largest_joint_error(hard_alpha, c, h) + bend <= MAX_JOINT_GAP
+
+
+@inline
+def _load_changes(joints, state, rows, graph, factor, impulse, first):
+    """Set the laws of rows to those of changes after the step: hard ones correct all of their errors.
+
+    A row that acted with a slope keeps it, a saturated one exerts no more; a limit is not passed, and a loaded one is
+    not left while its impulse in the step lasts.
+    """
+    limits, drives = joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]
+    for k in range(first):
         rows.offset[k] = 0.0
-        if factor.mark[k, KIND] != ABSENT and (k >= joints.row_ranges[COUPLING_ROWS] or rows.beta[k, 0] > 0.0):
-            rows.break_u[k, 0] = rows.c[k, 0]
+        if factor.mark[k, KIND] == ABSENT:
+            continue
+        if rows.pieces[k] == 0:
             fixed_impulse(rows, k, 0.0)
-    for n in range(len(joints.hard_row)):
-        k = joints.hard_row[n]
-        if k >= joints.row_ranges[COUPLING_ROWS]:
-            soft_law(rows, k, rows.break_u[k, 0], 0.0)
-        rows.c[k, 0] /= joints.hard_alpha[n]
+        elif k < len(joints.hard_alpha) and joints.hard_alpha[k] > 0.0:
+            rows.c[k, 0] /= joints.hard_alpha[k]
+        elif k < limits:
+            rows.c[k, 0] = 0.0
+        elif k < drives:
+            p = max(impulse[k], 0.0)
+            one_sided_law(rows, k, min(rows.c[k, 0], 0.0), rows.beta[k, 0])
+            put_piece(rows, k, 1, FLAT, -p)
+            put_break(rows, k, 0, rows.c[k, 0] + rows.beta[k, 0] * p, -p)
+        else:
+            slope = rows.beta[k, state.active_piece[k]]
+            if slope < 0.0:
+                fixed_impulse(rows, k, 0.0)
+            else:
+                soft_law(rows, k, 0.0, slope)
     for k in range(graph.count[0]):
         for n in range(6):
             factor.block[k, MOMENTUM + n] = 0.0
 
 
 @inline
-def _move_by_solution(graph, block, state, velocity, h):
-    """Move bodies by the solved velocities for a time h, shortened so that no body rotates by much."""
-    fastest = 0.0
+def _move_by_solution(rows, graph, factor, state, velocity, h):
+    """Move bodies by the solved velocities for a time h; scale them, and impulses, so that no body rotates by much."""
+    block, fastest = factor.block, 0.0
     for k in range(graph.count[0]):
-        b = graph.node[k, BODY]
+        x, y, z = block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5]
+        fastest = max(fastest, x * x + y * y + z * z)
+    scale = min(1.0, MAX_ROTATION / (h * sqrt(fastest) + 1e-300))
+    for k in range(graph.count[0]):
         for n in range(6):
-            velocity[b, n] = block[k, SOLUTION + n]
-        fastest = max(fastest, velocity[b, 3] ** 2 + velocity[b, 4] ** 2 + velocity[b, 5] ** 2)
-    time = h if h * h * fastest <= MAX_ROTATION**2 else MAX_ROTATION / sqrt(fastest)
+            block[k, SOLUTION + n] *= scale
+            velocity[graph.node[k, BODY], n] = block[k, SOLUTION + n]
+    for k in range(rows.used[0]):
+        factor.value[k, IMPULSE] *= scale
     position, quaternion = state.position, state.quaternion
     for k in range(graph.count[0]):
-        move_body(graph.node[k, BODY], time, velocity, position, quaternion, position, quaternion)
+        move_body(graph.node[k, BODY], h, velocity, position, quaternion, position, quaternion)
+
+
+@kernel_function
+def shift_laws_to_solution(rows, node, factor, first, end, softer):
+    """Shift the laws of rows to the velocity and impulse of the last solve: later solves are for changes of both.
+
+    Slopes are multiplied by `softer`. While positions are corrected, controls and contacts constrain the same bodies,
+    and where both are nearly hard, rounding of their targets would become forces.
+    """
+    for k in range(first, end):
+        if rows.pieces[k] > 0:
+            u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
+            rows.offset[k] = 0.0
+            for s in range(rows.pieces[k] - 1):
+                rows.break_p[k, s] -= p
+            for s in range(rows.pieces[k]):
+                if rows.beta[k, s] < 0.0:
+                    rows.c[k, s] -= p
+                    continue
+                rows.c[k, s] -= u + rows.beta[k, s] * p
+                rows.beta[k, s] *= softer
+                if s > 0:
+                    rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
+                if s < rows.pieces[k] - 1:
+                    rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
+
+
+@inline_into_caller
+def _keep_step(tables, work, state, rows, graph, factor, scratch):
+    """Store rows and results of the step, and the momenta of groups, before joints are closed."""
+    copy_rows(rows, work.kept_rows)
+    for k in range(rows.used[0]):
+        scratch.impulse[k] = factor.value[k, IMPULSE]
+    for k in range(graph.count[0]):
+        for n in range(BLOCK_COLUMNS):
+            scratch.block[k, n] = factor.block[k, n]
+    tally_groups(tables.bodies, graph, scratch.rotation, state, scratch.tally_before)
+    for k in range(tables.contacts.first_row[0], rows.used[0]):
+        if factor.value[k, IMPULSE] != 0.0:
+            for e in range(rows.first[k], rows.first[k + 1]):
+                if rows.body[e] >= 0:
+                    scratch.tally_before[tables.bodies.group[rows.body[e]], IN_CONTACT] = 1.0
+
+
+@inline_into_caller
+def _restore_step(work, rows, graph, factor, scratch):
+    """Restore rows and results of the step."""
+    copy_rows(work.kept_rows, rows)
+    for k in range(rows.used[0]):
+        factor.value[k, IMPULSE] = scratch.impulse[k]
+    for k in range(graph.count[0]):
+        for n in range(BLOCK_COLUMNS):
+            factor.block[k, n] = scratch.block[k, n]
 
 
 @kernel_function
 def close_joints(pointers, tables, state_at, inputs, work, index):
     """Move bodies until hard joints are closed, by the least kinetic distance, and keep their angular momentum.
 
-    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns
-    SOLVED or JOINTS_LEFT_OPEN.
+    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. All other
+    rows act as in the step, for changes from its result. Returns SOLVED or JOINTS_LEFT_OPEN.
     """
     state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
     graph, factor = load_shared(work.graph, work.factor)
-    joints, h, status = tables.joints, tables.parameters[STEP_SIZE], JOINTS_LEFT_OPEN
+    joints, h, first = tables.joints, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    best, best_projection = 1e300, 0
+    compute_rotations(state.quaternion, scratch.rotation)
+    fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.kept_rows, work.scratch, index, False)
+    error = _largest_joint_error(joints.hard_alpha, work.kept_rows.c, h)
+    if error <= MAX_JOINT_GAP:
+        return SOLVED
+    _keep_step(tables, work, state, rows, graph, factor, scratch)
     for projection in range(MAX_PROJECTIONS):
-        compute_rotations(state.quaternion, scratch.rotation)
         fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
-        if not _largest_joint_error(joints, rows.c, h) > (MAX_JOINT_GAP if projection == 0 else CLOSED_JOINT_GAP):
-            status = SOLVED
+        error = _largest_joint_error(joints.hard_alpha, rows.c, h)
+        if error < 0.9 * best:
+            best, best_projection = error, projection
+        if error <= CLOSED_JOINT_GAP or projection >= best_projection + MAX_WORSE_PROJECTIONS:
             break
-        if projection == 0:
-            for k in range(rows.used[0]):
-                scratch.impulse[k] = factor.value[k, IMPULSE]
-            tally_groups(tables.bodies, graph, scratch.rotation, state, scratch.tally_before)
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
         load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
-        _load_projection(joints, rows, graph, factor)
+        _load_changes(joints, state, rows, graph, factor, scratch.impulse, first)
         mark_for_factoring(graph, 1)
         switching = init_active_pieces(work.rows, work.factor)
         solved = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
-        for j in range(len(joints.kind)):
-            for k in range(joints.row_first[j], joints.row_first[j + 1]):
-                soft_law(rows, k, 0.0, joints.beta[j])
         if solved != SOLVED or not is_finite(graph, factor.block):
             break
-        _move_by_solution(graph, factor.block, state, scratch.aim, h)
-    if projection > 0:
-        restore_angular_momentum(tables.bodies, graph, scratch.rotation, state, scratch.tally_before, scratch.tally)
-        for k in range(rows.used[0]):
-            factor.value[k, IMPULSE] = scratch.impulse[k]
-    return status
+        _move_by_solution(rows, graph, factor, state, scratch.aim, h)
+        compute_rotations(state.quaternion, scratch.rotation)
+    restore_angular_momentum(tables.bodies, graph, scratch.rotation, state, scratch.tally_before, scratch.tally)
+    _restore_step(work, rows, graph, factor, scratch)
+    return SOLVED if error <= MAX_JOINT_GAP else JOINTS_LEFT_OPEN
 
 
 close_joints_by_pointer = by_pointer(close_joints)

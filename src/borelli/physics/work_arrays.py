@@ -21,7 +21,7 @@ from borelli.physics.solver.newton import Search, make_search
 
 Floats = NDArray[np.float64]
 
-ROW_NUMBERS = 200
+ROW_NUMBERS = 240
 """Numbers for each row in all work arrays together."""
 FOLD_SOFTNESS = 1e-8
 """A one-body row softer than this fraction of J M^-1 J^T is folded into its body's block."""
@@ -39,7 +39,8 @@ class Scratch(NamedTuple):
     speed: Floats
     """(q,) velocities of coordinates."""
     impulse: Floats
-    """(rows,) impulses of the step, while joints are closed after it."""
+    block: Floats
+    """(rows,) impulses and (n, BLOCK_COLUMNS) blocks of the step, while joints are closed after it."""
     tally_before: Floats
     tally: Floats
     """(groups, TALLY_COLUMNS) momenta before and after that."""
@@ -51,6 +52,8 @@ class Work(NamedTuple):
     """Arrays that a step writes to besides the state; without them the next step computes the same bits."""
 
     rows: Rows
+    kept_rows: Rows
+    """Directions and laws of the step, while joints are closed after it; before, errors of joints after the step."""
     graph: Graph
     graph_work: GraphWork
     factor: Factor
@@ -96,6 +99,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     links[:persistent] = tables.bodies.links
     return Work(
         rows=rows,
+        kept_rows=make_rows(entries),
         graph=make_graph(bodies, capacity.neighbors),
         graph_work=make_graph_work(bodies),
         factor=factor,
@@ -110,6 +114,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             aim=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
             impulse=np.zeros(len(entries)),
+            block=np.zeros_like(factor.block),
             tally_before=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             tally=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             solver_stats=np.zeros(4, np.int64),

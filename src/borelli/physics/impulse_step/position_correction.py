@@ -36,7 +36,6 @@ from borelli.physics.impulse_step.stage_laws import (
     keep_listed_rows,
     largest_joint_error,
     reduce_joint_defects,
-    shift_laws_to_solution,
 )
 from borelli.physics.impulse_step.stage_solve import (
     add_impulses_by_pointer,
@@ -44,7 +43,11 @@ from borelli.physics.impulse_step.stage_solve import (
     solve_stage_by_pointer,
 )
 from borelli.physics.rigid_bodies import compute_rotations, move_body
-from borelli.physics.soft_step import JOINTS_LEFT_OPEN, fill_persistent_rows_by_pointer
+from borelli.physics.soft_step import (
+    JOINTS_LEFT_OPEN,
+    fill_persistent_rows_by_pointer,
+    shift_laws_to_solution,
+)
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED

@@ -62,7 +62,6 @@ from borelli.physics.impulse_step.stage_laws import (
     fill_contact_laws_by_pointer,
     fix_joints,
     keep_listed_rows,
-    shift_laws_to_solution,
 )
 from borelli.physics.impulse_step.stage_solve import (
     are_factors_valid,
@@ -81,6 +80,7 @@ from borelli.physics.soft_step import (
     fill_rows,
     is_order_current,
     prepare_solve_by_pointer,
+    shift_laws_to_solution,
     store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
