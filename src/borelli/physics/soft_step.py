@@ -5,38 +5,30 @@
 
 from __future__ import annotations
 
-from math import isnan, sqrt
-
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.indices import (
     CONTACT_COUNT,
     CONTACT_MARGIN,
-    COUPLING_ROWS,
-    DRIVE_ROWS,
     FRICTION_SOLVES,
     FRICTION_TOLERANCE,
     GAUSS_SEIDEL_SWEEPS,
-    LIMIT_ROWS,
     MAX_FRICTION_SOLVES,
     NEWTON_ITERATIONS,
     REFINEMENTS,
-    ROWS_END,
-    SQUARED_MARKER_SPEED,
     STATUS,
     STEP_SIZE,
 )
 from borelli.physics.collision.detect import find_contacts_by_pointer
-from borelli.physics.group_momentum import IN_CONTACT, restore_angular_momentum, tally_groups
-from borelli.physics.joints.coordinates import coordinates_from_poses
+from borelli.physics.joint_closing import close_joints_by_pointer, needs_closing
 from borelli.physics.rigid_bodies import (
     add_wrenches,
     compute_rotations,
     compute_target_twists,
+    copy_motion,
     integrate_poses,
     is_finite,
     load_bodies,
-    move_body,
     sum_applied_forces,
 )
 from borelli.physics.rows.contact_rows import (
@@ -48,64 +40,36 @@ from borelli.physics.rows.contact_rows import (
     TANGENT,
     fill_contact_rows_by_pointer,
 )
-from borelli.physics.rows.coordinate_rows import (
-    fill_coupling_rows,
-    fill_drive_rows,
-    fill_limit_rows,
-    set_drive_targets_from_twists,
-)
-from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints, put_point_arm
-from borelli.physics.rows.laws import (
-    bounded_law,
-    fixed_impulse,
-    no_law,
-    one_sided_law,
-    put_break,
-    put_piece,
-    soft_law,
-)
-from borelli.physics.rows.rows import FLAT, copy_rows
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
-from borelli.physics.solver.elimination_order import BODY, mark_for_factoring, order_bodies
+from borelli.physics.solver.elimination_order import mark_for_factoring, order_bodies
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     ACTIVE_PIECE,
-    BLOCK_COLUMNS,
     IMPULSE,
     KIND,
-    MOMENTUM,
     NEWTON_STEPS,
-    SOLUTION,
     list_rows,
 )
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
-from borelli.physics.solver.iterative_refinement import refine_by_pointer, row_velocity
-from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
-from borelli.physics.vectors import to_world
+from borelli.physics.solver.iterative_refinement import refine_by_pointer
+from borelli.physics.solver.newton import (
+    CAPACITY_EXCEEDED,
+    MAX_NEWTON_ITERATIONS,
+    NEWTON_BEFORE_INTERIOR_POINT,
+    NOT_FINITE,
+    SOLVED,
+    init_active_pieces,
+    newton_by_pointer,
+)
 
-NEWTON_BEFORE_INTERIOR_POINT = 15
-"""Newton iterations before the interior-point method takes over."""
-MAX_NEWTON_ITERATIONS = 200
-"""Newton iterations in all."""
 PLAIN_SOLVES = 3
 """Solves for the friction bounds after which all contacts are solved together; again after as many."""
 MAX_QUICK_ITERATIONS = 4
 """Newton iterations of a solve above which contacts are changing and are solved together at once."""
 BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
-MAX_JOINT_GAP = 5e-5
-"""Errors of hard joints [m or rad] that are left to the next step, which corrects a fraction of them."""
-CLOSED_JOINT_GAP = 1e-5
-"""Errors to which larger ones are reduced."""
-MAX_PROJECTIONS = 200
-"""Maximum number of projections that close the joints."""
-MAX_WORSE_PROJECTIONS = 20
-"""Number of them that do not lower the errors by a tenth after which joints are left open."""
-MAX_ROTATION = 0.5
-"""Maximum angle [rad] by which one of them rotates a body."""
-JOINTS_LEFT_OPEN = 16
-"""Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
 ENERGY_NOT_KEPT = 32
 """Status added when an impulse step did not keep its energy, which was only prevented from rising."""
 FRICTION_NOT_CONVERGED = 8
@@ -131,190 +95,17 @@ def step(pointers, tables, state_at, inputs, work, index):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
+        copy_motion(state.position, state.twist, scratch.begin_position, scratch.begin_twist)
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        is_measured = aimed or len(inputs.marker) > 0
-        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0
-        if is_exact and not is_measured and _may_open(tables.joints.hard_alpha, rows.c, state.twist, h):
+        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0 and not aimed and len(inputs.marker) == 0
+        if is_exact and needs_closing(tables.joints, rows.c, state.twist, h):
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
 
 step_by_pointer = by_pointer(step)
-
-
-@inline
-def _largest_joint_error(hard_alpha, c, h):
-    """Return the largest error of a hard row [m or rad]."""
-    largest = 0.0
-    for k in range(len(hard_alpha)):
-        if hard_alpha[k] > 0.0:
-            largest = max(largest, abs(c[k, 0]) / hard_alpha[k])
-    return h * largest
-
-
-@inline
-def _may_open(hard_alpha, c, twist, h):
-    """Return True if hard rows may be open after a step: by their errors before it, and by curved paths.
-
-    A point at an arm r [m] of a body with angular velocity w leaves its tangent by r (h w)^2 / 2; there are two bodies,
-    and axes along which bodies slide rotate.
-    """
-    fastest, speed = 0.0, 0.0
-    for b in range(len(twist)):
-        fastest = max(fastest, twist[b, 3] ** 2 + twist[b, 4] ** 2 + twist[b, 5] ** 2)
-        speed = max(speed, twist[b, 0] ** 2 + twist[b, 1] ** 2 + twist[b, 2] ** 2)
-    bend = 2.0 * h * h * sqrt(fastest) * (sqrt(fastest) + sqrt(speed))
-    return not _largest_joint_error(hard_alpha, c, h) + bend <= MAX_JOINT_GAP
-
-
-@inline
-def _load_changes(joints, state, rows, graph, factor, impulse, first):
-    """Set the laws of rows to those of changes after the step: hard ones correct all of their errors.
-
-    A row that acted with a slope keeps it, a saturated one exerts no more; a limit is not passed, and a loaded one is
-    not left while its impulse in the step lasts.
-    """
-    limits, drives = joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]
-    for k in range(first):
-        rows.offset[k] = 0.0
-        if factor.mark[k, KIND] == ABSENT:
-            continue
-        if rows.pieces[k] == 0:
-            fixed_impulse(rows, k, 0.0)
-        elif k < len(joints.hard_alpha) and joints.hard_alpha[k] > 0.0:
-            rows.c[k, 0] /= joints.hard_alpha[k]
-        elif k < limits:
-            rows.c[k, 0] = 0.0
-        elif k < drives:
-            p = max(impulse[k], 0.0)
-            one_sided_law(rows, k, min(rows.c[k, 0], 0.0), rows.beta[k, 0])
-            put_piece(rows, k, 1, FLAT, -p)
-            put_break(rows, k, 0, rows.c[k, 0] + rows.beta[k, 0] * p, -p)
-        else:
-            slope = rows.beta[k, state.active_piece[k]]
-            if slope < 0.0:
-                fixed_impulse(rows, k, 0.0)
-            else:
-                soft_law(rows, k, 0.0, slope)
-    for k in range(graph.count[0]):
-        for n in range(6):
-            factor.block[k, MOMENTUM + n] = 0.0
-
-
-@inline
-def _move_by_solution(rows, graph, factor, state, velocity, h):
-    """Move bodies by the solved velocities for a time h; scale them, and impulses, so that no body rotates by much."""
-    block, fastest = factor.block, 0.0
-    for k in range(graph.count[0]):
-        x, y, z = block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5]
-        fastest = max(fastest, x * x + y * y + z * z)
-    scale = min(1.0, MAX_ROTATION / (h * sqrt(fastest) + 1e-300))
-    for k in range(graph.count[0]):
-        for n in range(6):
-            block[k, SOLUTION + n] *= scale
-            velocity[graph.node[k, BODY], n] = block[k, SOLUTION + n]
-    for k in range(rows.used[0]):
-        factor.value[k, IMPULSE] *= scale
-    position, quaternion = state.position, state.quaternion
-    for k in range(graph.count[0]):
-        move_body(graph.node[k, BODY], h, velocity, position, quaternion, position, quaternion)
-
-
-@kernel_function
-def shift_laws_to_solution(rows, node, factor, first, end, softer):
-    """Shift the laws of rows to the velocity and impulse of the last solve: later solves are for changes of both.
-
-    Slopes are multiplied by `softer`. While positions are corrected, controls and contacts constrain the same bodies,
-    and where both are nearly hard, rounding of their targets would become forces.
-    """
-    for k in range(first, end):
-        if rows.pieces[k] > 0:
-            u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
-            rows.offset[k] = 0.0
-            for s in range(rows.pieces[k] - 1):
-                rows.break_p[k, s] -= p
-            for s in range(rows.pieces[k]):
-                if rows.beta[k, s] < 0.0:
-                    rows.c[k, s] -= p
-                    continue
-                rows.c[k, s] -= u + rows.beta[k, s] * p
-                rows.beta[k, s] *= softer
-                if s > 0:
-                    rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
-                if s < rows.pieces[k] - 1:
-                    rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
-
-
-@inline_into_caller
-def _keep_step(tables, work, state, rows, graph, factor, scratch):
-    """Store rows and results of the step, and the momenta of groups, before joints are closed."""
-    copy_rows(rows, work.kept_rows)
-    for k in range(rows.used[0]):
-        scratch.impulse[k] = factor.value[k, IMPULSE]
-    for k in range(graph.count[0]):
-        for n in range(BLOCK_COLUMNS):
-            scratch.block[k, n] = factor.block[k, n]
-    tally_groups(tables.bodies, graph, scratch.rotation, state, scratch.tally_before)
-    for k in range(tables.contacts.first_row[0], rows.used[0]):
-        if factor.value[k, IMPULSE] != 0.0:
-            for e in range(rows.first[k], rows.first[k + 1]):
-                if rows.body[e] >= 0:
-                    scratch.tally_before[tables.bodies.group[rows.body[e]], IN_CONTACT] = 1.0
-
-
-@inline_into_caller
-def _restore_step(work, rows, graph, factor, scratch):
-    """Restore rows and results of the step."""
-    copy_rows(work.kept_rows, rows)
-    for k in range(rows.used[0]):
-        factor.value[k, IMPULSE] = scratch.impulse[k]
-    for k in range(graph.count[0]):
-        for n in range(BLOCK_COLUMNS):
-            factor.block[k, n] = scratch.block[k, n]
-
-
-@kernel_function
-def close_joints(pointers, tables, state_at, inputs, work, index):
-    """Move bodies until hard joints are closed, by the least kinetic distance, and keep their angular momentum.
-
-    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. All other
-    rows act as in the step, for changes from its result. Returns SOLVED or JOINTS_LEFT_OPEN.
-    """
-    state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
-    graph, factor = load_shared(work.graph, work.factor)
-    joints, h, first = tables.joints, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
-    best, best_projection = 1e300, 0
-    compute_rotations(state.quaternion, scratch.rotation)
-    fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.kept_rows, work.scratch, index, False)
-    error = _largest_joint_error(joints.hard_alpha, work.kept_rows.c, h)
-    if error <= MAX_JOINT_GAP:
-        return SOLVED
-    _keep_step(tables, work, state, rows, graph, factor, scratch)
-    for projection in range(MAX_PROJECTIONS):
-        fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
-        error = _largest_joint_error(joints.hard_alpha, rows.c, h)
-        if error < 0.9 * best:
-            best, best_projection = error, projection
-        if error <= CLOSED_JOINT_GAP or projection >= best_projection + MAX_WORSE_PROJECTIONS:
-            break
-        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
-        load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
-        _load_changes(joints, state, rows, graph, factor, scratch.impulse, first)
-        mark_for_factoring(graph, 1)
-        switching = init_active_pieces(work.rows, work.factor)
-        solved = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
-        if solved != SOLVED or not is_finite(graph, factor.block):
-            break
-        _move_by_solution(rows, graph, factor, state, scratch.aim, h)
-        compute_rotations(state.quaternion, scratch.rotation)
-    restore_angular_momentum(tables.bodies, graph, scratch.rotation, state, scratch.tally_before, scratch.tally)
-    _restore_step(work, rows, graph, factor, scratch)
-    return SOLVED if error <= MAX_JOINT_GAP else JOINTS_LEFT_OPEN
-
-
-close_joints_by_pointer = by_pointer(close_joints)
 
 
 @inline_into_caller
@@ -339,74 +130,6 @@ def fill_rows(pointers, tables, state_at, inputs, work, margin, index, aimed):
     if contact_count > 0:
         fill_contact_rows_by_pointer(pointers, tables, state_at, work, contact_count)
     return contact_count
-
-
-@kernel_function
-def fill_persistent_rows(tables, state, inputs, rows, scratch, index, aimed):
-    """Write all rows but those of contacts: joints, couplings, limits, drives, marker springs, residuals."""
-    joints, h = tables.joints, tables.parameters[STEP_SIZE]
-    pose_joints(joints, state.position, scratch.rotation, state.coordinate)
-    fill_joint_rows(joints, rows, h)
-    if len(joints.joint) > 0 and joints.row_ranges[ROWS_END] > joints.row_ranges[COUPLING_ROWS]:
-        if len(inputs.drive_target) > 0:
-            for i in range(len(joints.joint)):
-                inputs.drives.target[i] = inputs.drive_target[index, i]
-        coordinates_from_poses(joints, state.twist, state.coordinate, scratch.speed)
-        fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
-        fill_limit_rows(joints, state.coordinate, scratch.speed, rows, h)
-        fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)
-    fill_prescribed_motion(joints, state.twist, rows)
-    if aimed:
-        set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
-    if len(inputs.marker) > 0:
-        _fill_marker_rows(
-            tables.marker_springs, inputs.marker, inputs.substeps[0], index, tables.parameters[SQUARED_MARKER_SPEED], h,
-            state.position, scratch.rotation, rows,
-        )
-    _fill_residual_rows(tables.residuals, scratch.aim, aimed, rows)
-
-
-fill_persistent_rows_by_pointer = by_pointer(fill_persistent_rows)
-
-
-@kernel_function
-def _fill_marker_rows(springs, marker, substeps, index, max_squared_speed, h, position, rotation, rows):
-    """Write three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
-
-    A marker acts while it is visible in this frame and the next and moves slower than the limit.
-    """
-    springs, rows = load_shared(springs, rows)
-    frame = index // substeps
-    fraction = (index - frame * substeps) / substeps
-    for i in range(len(springs.body)):
-        b, k = springs.body[i], springs.row[i]
-        e = rows.first[k]
-        squared_speed = 0.0
-        for n in range(3):
-            squared_speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
-        if isnan(squared_speed) or squared_speed > max_squared_speed:
-            for n in range(3):
-                no_law(rows, k + n)
-            continue
-        rx, ry, rz = to_world(rotation, b, springs.offset[i, 0], springs.offset[i, 1], springs.offset[i, 2])
-        put_point_arm(rows.jacobian, e, 1, rx, ry, rz)
-        for n in range(3):
-            arm = rx if n == 0 else (ry if n == 1 else rz)
-            rate = (marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)
-            now = marker[frame, i, n] + fraction * (marker[frame + 1, i, n] - marker[frame, i, n])
-            error = position[b, n] + arm - now
-            soft_law(rows, k + n, rate - springs.alpha[i] / h * error, springs.beta[i])
-
-
-@inline
-def _fill_residual_rows(residuals, aim, aimed, rows):
-    for i in range(len(residuals.body)):
-        k = residuals.row[i]
-        target = residuals.alpha[i] * aim[residuals.body[i], residuals.axis[i]] if aimed else 0.0
-        if residuals.max_impulse[i] < 1e300:
-            bounded_law(rows, k, target, residuals.beta[i], -residuals.max_impulse[i], residuals.max_impulse[i])
-        else:
-            soft_law(rows, k, target, residuals.beta[i])
 
 
 @inline

@@ -36,6 +36,9 @@ class Scratch(NamedTuple):
     """(n, 6) applied forces and torques at the center of mass."""
     aim: Floats
     """(n, 6) twists that lead to the poses of the next frame."""
+    begin_position: Floats
+    begin_twist: Floats
+    """(n, 3) and (n, 6) positions and velocities before the step."""
     speed: Floats
     """(q,) velocities of coordinates."""
     impulse: Floats
@@ -112,6 +115,8 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             rotation=np.zeros((bodies, 3, 3)),
             wrench=np.zeros((bodies, 6)),
             aim=np.zeros((bodies, 6)),
+            begin_position=np.zeros((bodies, 3)),
+            begin_twist=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
             impulse=np.zeros(len(entries)),
             block=np.zeros_like(factor.block),

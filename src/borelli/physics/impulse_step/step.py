@@ -69,18 +69,17 @@ from borelli.physics.impulse_step.stage_solve import (
     load_momenta_by_pointer,
     solve_and_add_impulses,
 )
-from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_poses, copy_velocities
+from borelli.physics.joint_closing import JOINTS_LEFT_OPEN, shift_laws_to_solution
+from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_poses, copy_twists, copy_velocities
 from borelli.physics.rows.contact_rows import CONTACTS_NOW
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.soft_step import (
     ENERGY_NOT_KEPT,
     FRICTION_NOT_CONVERGED,
-    JOINTS_LEFT_OPEN,
-    fill_persistent_rows_by_pointer,
     fill_rows,
     is_order_current,
     prepare_solve_by_pointer,
-    shift_laws_to_solution,
     store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
@@ -221,13 +220,6 @@ def _solve_controls(pointers, tables, state, inputs, work, controls, targets, hi
     return status
 
 
-@inline
-def _copy_twists(source, out):
-    for b in range(len(source)):
-        for n in range(6):
-            out[b, n] = source[b, n]
-
-
 @inline_into_caller
 def _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h):
     """Add the impulses of muscles at the start, where they change no momentum; joints are fixed. Return a status."""
@@ -246,7 +238,7 @@ def _begin_mean_motion(tables, work, controls, targets, stages, state, index, h)
     """Reset the given impulses of the mean motion and set the targets of controls."""
     mean = stages.mean
     mean.wrench[:, :] = 0.0
-    _copy_twists(state.twist, mean.begin_twist)
+    copy_twists(state.twist, mean.begin_twist)
     for k in range(len(mean.impulse)):
         mean.begin_impulse[k] = stages.impulse[k]
     mean.balance[:] = EXACT
@@ -365,7 +357,7 @@ def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history,
         for k in range(first):
             state.active_piece[k] = stages.active_piece[k]
             stages.impulse[k] = mean.begin_impulse[k]
-        _copy_twists(mean.begin_twist, state.twist)
+        copy_twists(mean.begin_twist, state.twist)
     disable_contacts(rows, first)
     contact_arrays.count[CONTACTS_NOW] = 0
     status = advance_mean_motion_by_pointer(pointers, tables, state, inputs, work, controls, history, stages, index)
@@ -465,7 +457,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         if not exact:
             break
         if part == POSITION:
-            _copy_twists(state.twist, stages.total_change)
+            copy_twists(state.twist, stages.total_change)
         if part == POSITION and mean.is_replaced[0]:
             _subtract_replaced(tables.joints, controls, mean.replaced, mean.begin_impulse)
         energy_status = _solve_mean_motion(
@@ -476,7 +468,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         exact, energy_status = False, ENERGY_NOT_KEPT
         _return_to_start(pointers, tables, state, inputs, work, stages, index)
         if part == POSITION:
-            _copy_twists(stages.total_change, state.twist)
+            copy_twists(stages.total_change, state.twist)
     contact_status, position_status = status, SOLVED
     if not exact:
         status, position_status = _correct_positions(

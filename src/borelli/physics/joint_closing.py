@@ -1,0 +1,395 @@
+"""Closing of joints after a soft step: positions and velocities that satisfy hard joints.
+
+Velocities that satisfy the joints end off them, by the curvature of the bodies' paths. With the rows J and masses M of
+the poses at hand and C the errors of hard rows,
+
+    M dx = J^T p        J dx = -C        repeated, each time shortened until errors decrease
+    M dv = J^T p        J (v + dv) = 0   at the closed poses
+
+where all other rows act for changes from the result of the step: limits and contacts are not passed, springs and drives
+yield by their slopes. Both projections remove energy, of first order in the step. It is given back to groups of bodies
+that touch nothing: with Z as in `group_momentum`, v becomes Z + s (v - Z). Groups that only joints and gravity act on
+get the energy before the step and the work of gravity, others the kinetic energy before joints were closed.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
+from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.arrays.compile_model import DRIVEN
+from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
+from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, PLANAR, SLIDER
+from borelli.physics.group_momentum import (
+    ANGULAR,
+    BEGIN_ANGULAR,
+    CENTER,
+    GROUP_MASS,
+    IN_CONTACT,
+    IS_FORCED,
+    KINETIC,
+    LINEAR,
+    MAX_SCALE,
+    REQUIRED,
+    restore_angular_momentum,
+    scale_groups,
+    scale_to_energy,
+    tally_groups,
+)
+from borelli.physics.rigid_bodies import compute_rotations, is_finite, load_bodies, move_body
+from borelli.physics.rows.laws import fixed_impulse, one_sided_law, put_break, put_piece, soft_law
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
+from borelli.physics.rows.rows import FLAT, copy_rows
+from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
+from borelli.physics.solver.factor_arrays import ABSENT, BLOCK_COLUMNS, FOLDED, IMPULSE, KIND, MOMENTUM, SOLUTION
+from borelli.physics.solver.iterative_refinement import row_velocity
+from borelli.physics.solver.newton import (
+    MAX_NEWTON_ITERATIONS,
+    NEWTON_BEFORE_INTERIOR_POINT,
+    SOLVED,
+    init_active_pieces,
+    newton_by_pointer,
+)
+
+MIN_BEND = 1e-8
+"""Errors [m or rad] by curved paths up to which a step closes no joints: bodies are nearly at rest."""
+MAX_JOINT_GAP = 5e-5
+"""Errors [m or rad] up to which bodies nearly at rest are left to the next step, which corrects a fraction of them."""
+CLOSED_JOINT_GAP = 1e-5
+"""Errors to which projections reduce larger ones; there is at least one."""
+MAX_PROJECTIONS = 100
+"""Maximum number of projections that close the joints."""
+MAX_RATIO = 0.999
+"""Ratio of the sums of squared errors after and before a projection above which it is shortened by half."""
+MAX_REUSE_RATIO = 0.01
+"""Ratio of these sums above which rows are factored again."""
+MAX_REUSE_ROTATION = 0.1
+"""Rotation of a body in a step [rad] up to which the factors of the step are used."""
+MIN_SCALE = 0.01
+"""Fraction of a projection below which joints are left open."""
+ENERGY_RESERVE = 1e-12
+"""Fraction of the kinetic energy that is not given back, so that rounding does not add any."""
+MAX_ROTATION = 0.5
+"""Maximum angle [rad] by which one of them rotates a body."""
+JOINTS_LEFT_OPEN = 16
+"""Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
+
+
+@inline
+def _joint_errors(hard_alpha, c, h):
+    """Return the largest error of a hard row [m or rad], and the sum of squares of all."""
+    largest, squares = 0.0, 0.0
+    for k in range(len(hard_alpha)):
+        if hard_alpha[k] > 0.0:
+            error = h * abs(c[k, 0]) / hard_alpha[k]
+            largest = max(largest, error)
+            squares += error * error
+    return largest, squares
+
+
+@inline
+def _velocity_of(twist, b):
+    """Return velocity and angular velocity of body b; zeros for the ground."""
+    if b < 0:
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    return twist[b, 0], twist[b, 1], twist[b, 2], twist[b, 3], twist[b, 4], twist[b, 5]
+
+
+@inline
+def _square(x, y, z):
+    return x * x + y * y + z * z
+
+
+@inline
+def _largest_bend(joints, twist, h):
+    """Return about the largest error [m or rad] that curved paths cause in a joint whose velocities satisfy it.
+
+    With t = h w the rotation of a body, a point at an arm r leaves its tangent by r t^2 / 2, and the rotations of two
+    bodies compose to their difference and half their vector product. Axes along which bodies slide rotate, and
+    coordinates are functions of rotations.
+    """
+    largest, related = 0.0, len(joints.coupling_row) > 0 or joints.locked.any()
+    for j in range(len(joints.kind)):
+        kind = joints.kind[j]
+        vx, vy, vz, wx, wy, wz = _velocity_of(twist, joints.child[j])
+        sx, sy, sz, ux, uy, uz = _velocity_of(twist, joints.parent[j])
+        child, parent = _square(wx, wy, wz), _square(ux, uy, uz)
+        r, s = joints.arm_child, joints.arm_parent
+        bend = 0.5 * child * sqrt(_square(r[j, 0], r[j, 1], r[j, 2]))
+        bend += 0.5 * parent * sqrt(_square(s[j, 0], s[j, 1], s[j, 2]))
+        if kind != BALL:
+            bend = max(bend, 0.5 * sqrt(parent * _square(wx - ux, wy - uy, wz - uz)))
+        if related or kind == SLIDER or kind == PLANAR or kind == COORDINATE:
+            bend += 2.0 * (child + parent) + sqrt(parent * _square(vx - sx, vy - sy, vz - sz))
+        if kind != FREE:
+            largest = max(largest, bend)
+    return h * h * largest
+
+
+@inline
+def needs_closing(joints, c, twist, h):
+    """Return True if hard rows may be open after the step: by curved paths, or by their errors before it."""
+    bend = _largest_bend(joints, twist, h)
+    return not (bend <= MIN_BEND and _joint_errors(joints.hard_alpha, c, h)[0] <= MAX_JOINT_GAP)
+
+
+@inline
+def _fastest_rotation(graph, block):
+    """Return the largest angular velocity in the solution; not zero."""
+    fastest = 1e-300
+    for k in range(graph.count[0]):
+        fastest = max(fastest, _square(block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5]))
+    return sqrt(fastest)
+
+
+@inline
+def _scale_solution(rows, graph, factor, scale):
+    for k in range(graph.count[0]):
+        for n in range(6):
+            factor.block[k, SOLUTION + n] *= scale
+    for k in range(rows.used[0]):
+        factor.value[k, IMPULSE] *= scale
+
+
+@inline
+def _move_by_solution(graph, block, state, velocity, h):
+    """Move bodies by the solved velocities for a time h."""
+    position, quaternion = state.position, state.quaternion
+    for k in range(graph.count[0]):
+        b = graph.node[k, BODY]
+        for n in range(6):
+            velocity[b, n] = block[k, SOLUTION + n]
+        move_body(b, h, velocity, position, quaternion, position, quaternion)
+
+
+@kernel_function
+def shift_laws_to_solution(rows, node, factor, first, end, softer):
+    """Shift the laws of rows to the velocity and impulse of the last solve: later solves are for changes of both.
+
+    Slopes are multiplied by `softer`. While positions are corrected, controls and contacts constrain the same bodies,
+    and where both are nearly hard, rounding of their targets would become forces.
+    """
+    for k in range(first, end):
+        if rows.pieces[k] > 0:
+            u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
+            rows.offset[k] = 0.0
+            for s in range(rows.pieces[k] - 1):
+                rows.break_p[k, s] -= p
+            for s in range(rows.pieces[k]):
+                if rows.beta[k, s] < 0.0:
+                    rows.c[k, s] -= p
+                    continue
+                rows.c[k, s] -= u + rows.beta[k, s] * p
+                rows.beta[k, s] *= softer
+                if s > 0:
+                    rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
+                if s < rows.pieces[k] - 1:
+                    rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
+
+
+@inline
+def _mark_groups(group, rows, first, last, value, hard_alpha, column, tally):
+    """Mark the groups on which rows other than hard ones act."""
+    for k in range(first, last):
+        if value[k, IMPULSE] != 0.0 and not (k < len(hard_alpha) and hard_alpha[k] > 0.0):
+            for e in range(rows.first[k], rows.first[k + 1]):
+                if rows.body[e] >= 0:
+                    tally[group[rows.body[e]], column] = 1.0
+
+
+@inline_into_caller
+def _keep_step(tables, work, rows, graph, factor, scratch):
+    """Store rows and results of the step before joints are closed; mark groups on which more than joints acts."""
+    group, tally, first = tables.bodies.group, scratch.tally_before, tables.contacts.first_row[0]
+    copy_rows(rows, work.kept_rows)
+    for k in range(rows.used[0]):
+        scratch.impulse[k] = factor.value[k, IMPULSE]
+    for k in range(graph.count[0]):
+        for n in range(BLOCK_COLUMNS):
+            scratch.block[k, n] = factor.block[k, n]
+    hard_alpha = tables.joints.hard_alpha
+    _mark_groups(group, rows, first, rows.used[0], factor.value, hard_alpha, IN_CONTACT, tally)
+    _mark_groups(group, rows, 0, first, factor.value, hard_alpha, IS_FORCED, tally)
+    for b in range(len(group)):
+        for n in range(6):
+            if scratch.wrench[b, n] != 0.0:
+                tally[group[b], IS_FORCED] = 1.0
+    for g in range(len(tally)):
+        if tally[g, IN_CONTACT] != 0.0:
+            tally[g, IS_FORCED] = 1.0
+        if tally[g, IS_FORCED] == 0.0:
+            for n in range(3):
+                tally[g, ANGULAR + n] = tally[g, BEGIN_ANGULAR + n]
+
+
+@inline_into_caller
+def _restore_step(work, rows, graph, factor, scratch):
+    """Restore rows and results of the step."""
+    copy_rows(work.kept_rows, rows)
+    for k in range(rows.used[0]):
+        factor.value[k, IMPULSE] = scratch.impulse[k]
+    for k in range(graph.count[0]):
+        for n in range(BLOCK_COLUMNS):
+            factor.block[k, n] = scratch.block[k, n]
+
+
+@inline
+def _load_changes(joints, state, rows, graph, factor, impulse, first, of_velocities):
+    """Set the laws of rows to those of changes after the step: hard ones correct all of their errors.
+
+    A row that acted with a slope keeps it, a saturated one exerts no more; a limit is not passed, and a loaded one is
+    not left while its impulse in the step lasts.
+    """
+    limits, drives = joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]
+    for k in range(first):
+        u = rows.offset[k]
+        rows.offset[k] = 0.0
+        if factor.mark[k, KIND] == ABSENT:
+            continue
+        if rows.pieces[k] == 0:
+            fixed_impulse(rows, k, 0.0)
+        elif k < len(joints.hard_alpha) and joints.hard_alpha[k] > 0.0:
+            rows.c[k, 0] /= joints.hard_alpha[k]
+            if of_velocities:
+                for e in range(rows.first[k], rows.first[k + 1]):
+                    if rows.body[e] >= 0:
+                        for n in range(6):
+                            u += rows.jacobian[e, n] * state.twist[rows.body[e], n]
+                rows.c[k, 0] = -u
+        elif k < limits:
+            rows.c[k, 0] = 0.0
+        elif k < drives:
+            p = max(impulse[k], 0.0)
+            one_sided_law(rows, k, min(rows.c[k, 0], 0.0), rows.beta[k, 0])
+            put_piece(rows, k, 1, FLAT, -p)
+            put_break(rows, k, 0, rows.c[k, 0] + rows.beta[k, 0] * p, -p)
+        else:
+            slope = rows.beta[k, state.active_piece[k]]
+            if slope < 0.0:
+                fixed_impulse(rows, k, 0.0)
+            else:
+                soft_law(rows, k, 0.0, slope)
+    for k in range(graph.count[0]):
+        for n in range(6):
+            factor.block[k, MOMENTUM + n] = 0.0
+
+
+@kernel_function
+def solve_changes(pointers, tables, state_at, work, of_velocities, dirty):
+    """Solve for changes of poses, or of velocities, at the poses of the present rows; return True if solved.
+
+    Without `dirty` the present factors are used, those of poses nearby.
+    """
+    state, rows, scratch, graph, factor = load_shared(state_at, work.rows, work.scratch, work.graph, work.factor)
+    first = tables.contacts.first_row[0]
+    load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
+    _load_changes(tables.joints, state, rows, graph, factor, scratch.impulse, first, of_velocities)
+    for k in range(rows.used[0]):
+        if factor.mark[k, KIND] == FOLDED:
+            dirty = 1  # the right side of folded rows is part of the factors
+    mark_for_factoring(graph, dirty)
+    switching = init_active_pieces(work.rows, work.factor)
+    status = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
+    return status == SOLVED and is_finite(graph, factor.block)
+
+
+solve_changes_by_pointer = by_pointer(solve_changes)
+
+
+@inline_into_caller
+def _close_positions(pointers, tables, state_at, inputs, work, state, rows, graph, factor, scratch, index, dirty):
+    """Move bodies until hard joints are closed; return their largest error [m or rad], and 0 if there are factors.
+
+    Rows are those at the end.
+    """
+    joints, h, first = tables.joints, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    error, before, scale = 0.0, 1e300, 1.0
+    for _ in range(MAX_PROJECTIONS):
+        compute_rotations(state.quaternion, scratch.rotation)
+        fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
+        error, squares = _joint_errors(joints.hard_alpha, rows.c, h)
+        if error <= (CLOSED_JOINT_GAP if before < 1e300 else MIN_BEND):
+            break
+        if squares > MAX_RATIO * before:
+            scale *= 0.5
+            if scale < MIN_SCALE:
+                break
+            _scale_solution(rows, graph, factor, 0.5)
+            _move_by_solution(graph, factor.block, state, scratch.aim, -h)
+            continue
+        if squares > MAX_REUSE_RATIO * before:
+            dirty = 1
+        before, scale = squares, 1.0
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+        if not solve_changes_by_pointer(pointers, tables, state_at, work, False, dirty):
+            break
+        _scale_solution(rows, graph, factor, min(1.0, MAX_ROTATION / (h * _fastest_rotation(graph, factor.block))))
+        _move_by_solution(graph, factor.block, state, scratch.aim, h)
+        dirty = 0
+    return error, dirty
+
+
+@inline_into_caller
+def _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty):
+    """Let velocities satisfy hard joints at the closed poses, and give the energy back that this removes."""
+    bodies, h, first = tables.bodies, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    before, tally = scratch.tally_before, scratch.tally
+    shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+    if not solve_changes_by_pointer(pointers, tables, state_at, work, True, dirty):
+        return
+    for k in range(graph.count[0]):
+        for n in range(6):
+            state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
+    restore_angular_momentum(bodies, graph, scratch.rotation, state, before, tally)
+    tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, tally)
+    for g in range(len(tally)):
+        if bodies.group_kind[g] == DRIVEN:
+            tally[g, KINETIC] = 0.0
+            continue
+        tally[g, REQUIRED] = before[g, KINETIC]
+        if before[g, IS_FORCED] == 0.0:
+            tally[g, REQUIRED] = before[g, REQUIRED]
+            for n in range(3):
+                moved = before[g, GROUP_MASS] * (tally[g, CENTER + n] - before[g, CENTER + n])
+                tally[g, REQUIRED] += tables.gravity[n] * (moved + h * before[g, LINEAR + n])
+        tally[g, REQUIRED] *= 1.0 - ENERGY_RESERVE
+        tally[g, KINETIC] = min(scale_to_energy(tally, bodies.group_kind[g], g), MAX_SCALE) - 1.0
+    scale_groups(bodies, graph, tally, state)
+
+
+@inline_into_caller
+def _tally_step(tables, graph, state, scratch):
+    """Write the momenta of groups after the step, and their kinetic energy before it.
+
+    Groups on which only hard joints and gravity act get the angular momentum before the step.
+    """
+    bodies, before, tally = tables.bodies, scratch.tally_before, scratch.tally
+    tally_groups(bodies, graph, scratch.rotation, scratch.begin_position, scratch.begin_twist, tally)
+    compute_rotations(state.quaternion, scratch.rotation)
+    tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, before)
+    for g in range(len(tally)):
+        before[g, REQUIRED] = tally[g, KINETIC]
+        for n in range(3):
+            before[g, BEGIN_ANGULAR + n] = tally[g, ANGULAR + n]
+
+
+@kernel_function
+def close_joints(pointers, tables, state_at, inputs, work, index):
+    """Close hard joints if they are open after the step; return SOLVED or JOINTS_LEFT_OPEN."""
+    state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
+    graph, factor = load_shared(work.graph, work.factor)
+    h, has_contacts = tables.parameters[STEP_SIZE], rows.used[0] > tables.contacts.first_row[0]
+    _tally_step(tables, graph, state, scratch)
+    _keep_step(tables, work, rows, graph, factor, scratch)
+    dirty = 1 if has_contacts or h * _fastest_rotation(graph, factor.block) > MAX_REUSE_ROTATION else 0
+    error, dirty = _close_positions(
+        pointers, tables, state_at, inputs, work, state, rows, graph, factor, scratch, index, dirty
+    )
+    if error <= MAX_JOINT_GAP:
+        _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty)
+    _restore_step(work, rows, graph, factor, scratch)
+    return SOLVED if error <= MAX_JOINT_GAP else JOINTS_LEFT_OPEN
+
+
+close_joints_by_pointer = by_pointer(close_joints)
