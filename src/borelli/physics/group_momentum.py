@@ -15,7 +15,7 @@ from borelli.physics.vectors import invert_matrix, multiply_vector
 REQUIRED, KINETIC, GROUP_MASS, CENTER, LINEAR, ANGULAR, INERTIA = 0, 1, 2, 3, 6, 9, 12
 IN_CONTACT = 21  # not zero for a group whose angular momentum contacts change
 IS_FORCED = 22  # not zero for a group on which more than hard joints and gravity acts
-BEGIN_ANGULAR = 23  # before the step
+TURN = 23  # angular velocity of a change of velocities
 TALLY_COLUMNS = 26
 
 MIN_RELATIVE_ENERGY = 1e-9
@@ -78,24 +78,25 @@ def angular_velocity_of(tally, g, x, y, z):
 
 
 @inline
-def restore_angular_momentum(bodies, graph, rotation, state, before, tally):
-    """Rotate free groups as one so that they have the angular momentum of the tally `before` bodies were moved.
+def restore_angular_momentum(bodies, graph, state, before, tally):
+    """Rotate free groups, of the present `tally`, as one to the angular momentum of the tally `before`.
 
-    Groups in contact, by that tally, are left alone.
+    Groups in contact, by that tally, are left alone. The present tally is updated.
     """
-    tally_groups(bodies, graph, rotation, state.position, state.twist, tally)
     for g in range(len(tally)):
         x, y, z = 0.0, 0.0, 0.0
         if bodies.group_kind[g] == FREE and before[g, IN_CONTACT] == 0.0:
-            x, y, z = angular_velocity_of(
-                tally, g, before[g, ANGULAR] - tally[g, ANGULAR], before[g, ANGULAR + 1] - tally[g, ANGULAR + 1],
-                before[g, ANGULAR + 2] - tally[g, ANGULAR + 2],
-            )
-        tally[g, ANGULAR], tally[g, ANGULAR + 1], tally[g, ANGULAR + 2] = x, y, z
+            lx, ly, lz = tally[g, ANGULAR], tally[g, ANGULAR + 1], tally[g, ANGULAR + 2]
+            px, py, pz = before[g, ANGULAR] - lx, before[g, ANGULAR + 1] - ly, before[g, ANGULAR + 2] - lz
+            x, y, z = angular_velocity_of(tally, g, px, py, pz)
+            tally[g, KINETIC] += x * (lx + 0.5 * px) + y * (ly + 0.5 * py) + z * (lz + 0.5 * pz)
+            for n in range(3):
+                tally[g, ANGULAR + n] = before[g, ANGULAR + n]
+        tally[g, TURN], tally[g, TURN + 1], tally[g, TURN + 2] = x, y, z
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
         g = bodies.group[b]
-        wx, wy, wz = tally[g, ANGULAR], tally[g, ANGULAR + 1], tally[g, ANGULAR + 2]
+        wx, wy, wz = tally[g, TURN], tally[g, TURN + 1], tally[g, TURN + 2]
         x, y = state.position[b, 0] - tally[g, CENTER], state.position[b, 1] - tally[g, CENTER + 1]
         cx, cy, cz = cross(wx, wy, wz, x, y, state.position[b, 2] - tally[g, CENTER + 2])
         v = state.twist[b]
@@ -105,6 +106,13 @@ def restore_angular_momentum(bodies, graph, rotation, state, before, tally):
         v[3] += wx
         v[4] += wy
         v[5] += wz
+
+
+@inline
+def translational_energy(tally, g):
+    """Return the kinetic energy of the center of mass of group g."""
+    squared = tally[g, LINEAR] ** 2 + tally[g, LINEAR + 1] ** 2 + tally[g, LINEAR + 2] ** 2
+    return 0.5 * squared / max(tally[g, GROUP_MASS], 1e-300)
 
 
 @inline

@@ -8,8 +8,9 @@ the poses at hand and C the errors of hard rows,
 
 where all other rows act for changes from the result of the step: limits and contacts are not passed, springs and drives
 yield by their slopes. Both projections remove energy, of first order in the step. It is given back to groups of bodies
-that touch nothing: with Z as in `group_momentum`, v becomes Z + s (v - Z). Groups that only joints and gravity act on
-get the energy before the step and the work of gravity, others the kinetic energy before joints were closed.
+that no moving support carries: with Z as in `group_momentum`, v becomes Z + s (v - Z). Groups that only hard joints and
+gravity act on get the energy, and free ones the angular momentum, before the step and the work of gravity; others the
+kinetic energy before joints were closed.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ from math import sqrt
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.compile_model import DRIVEN
+from borelli.physics.arrays.compile_model import FREE as FREE_GROUP
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
-from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, PLANAR, SLIDER
+from borelli.physics.arrays.joints import BALL, COORDINATE, PLANAR, SLIDER
 from borelli.physics.group_momentum import (
-    ANGULAR,
-    BEGIN_ANGULAR,
     CENTER,
     GROUP_MASS,
     IN_CONTACT,
+    INERTIA,
     IS_FORCED,
     KINETIC,
-    LINEAR,
     MAX_SCALE,
     REQUIRED,
     restore_angular_momentum,
     scale_groups,
     scale_to_energy,
     tally_groups,
+    translational_energy,
 )
 from borelli.physics.rigid_bodies import compute_rotations, is_finite, load_bodies, move_body
 from borelli.physics.rows.laws import fixed_impulse, one_sided_law, put_break, put_piece, soft_law
 from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.rows.rows import FLAT, copy_rows
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
-from borelli.physics.solver.factor_arrays import ABSENT, BLOCK_COLUMNS, FOLDED, IMPULSE, KIND, MOMENTUM, SOLUTION
+from borelli.physics.solver.factor_arrays import ABSENT, FOLDED, IMPULSE, KIND, MOMENTUM, SOLUTION
 from borelli.physics.solver.iterative_refinement import row_velocity
 from borelli.physics.solver.newton import (
     MAX_NEWTON_ITERATIONS,
@@ -70,8 +71,16 @@ MIN_SCALE = 0.01
 """Fraction of a projection below which joints are left open."""
 ENERGY_RESERVE = 1e-12
 """Fraction of the kinetic energy that is not given back, so that rounding does not add any."""
+MAX_FORCED_SCALE = 1.001
+"""Maximum s of groups on which more than joints and gravity acts: what vibrations lose is not given back."""
+ROUNDING_UNIT = 1e-15
+"""The same of the potential energy."""
+PARTS = 4
+"""Number of parts of a step whose joints cannot be closed at once; parts are divided again, twice."""
 MAX_ROTATION = 0.5
 """Maximum angle [rad] by which one of them rotates a body."""
+KEPT_COLUMNS = MOMENTUM + 6
+"""Columns of blocks, mass and momentum, that are kept besides the solution."""
 JOINTS_LEFT_OPEN = 16
 """Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
 
@@ -111,7 +120,9 @@ def _largest_bend(joints, twist, h):
     """
     largest, related = 0.0, len(joints.coupling_row) > 0 or joints.locked.any()
     for j in range(len(joints.kind)):
-        kind = joints.kind[j]
+        kind, first = joints.kind[j], joints.row_first[j]
+        if first == joints.row_first[j + 1] or not (joints.hard_alpha[first] > 0.0 or related):
+            continue
         vx, vy, vz, wx, wy, wz = _velocity_of(twist, joints.child[j])
         sx, sy, sz, ux, uy, uz = _velocity_of(twist, joints.parent[j])
         child, parent = _square(wx, wy, wz), _square(ux, uy, uz)
@@ -122,8 +133,7 @@ def _largest_bend(joints, twist, h):
             bend = max(bend, 0.5 * sqrt(parent * _square(wx - ux, wy - uy, wz - uz)))
         if related or kind == SLIDER or kind == PLANAR or kind == COORDINATE:
             bend += 2.0 * (child + parent) + sqrt(parent * _square(vx - sx, vy - sy, vz - sz))
-        if kind != FREE:
-            largest = max(largest, bend)
+        largest = max(largest, bend)
     return h * h * largest
 
 
@@ -199,16 +209,15 @@ def _mark_groups(group, rows, first, last, value, hard_alpha, column, tally):
 
 
 @inline_into_caller
-def _keep_step(tables, work, rows, graph, factor, scratch):
-    """Store rows and results of the step before joints are closed; mark groups on which more than joints acts."""
-    group, tally, first = tables.bodies.group, scratch.tally_before, tables.contacts.first_row[0]
-    copy_rows(rows, work.kept_rows)
-    for k in range(rows.used[0]):
-        scratch.impulse[k] = factor.value[k, IMPULSE]
-    for k in range(graph.count[0]):
-        for n in range(BLOCK_COLUMNS):
-            scratch.block[k, n] = factor.block[k, n]
-    hard_alpha = tables.joints.hard_alpha
+def _tally_step(tables, graph, factor, state, rows, scratch):
+    """Write what groups are to have after joints are closed: kinetic energy, angular momentum, and what acts on them.
+
+    Groups on which only hard joints and gravity act keep the values before the step, others those of its result.
+    """
+    bodies, tally, other, first = tables.bodies, scratch.tally_before, scratch.tally, tables.contacts.first_row[0]
+    group, hard_alpha, forced = bodies.group, tables.joints.hard_alpha, False
+    tally_groups(bodies, graph, scratch.rotation, scratch.begin_position, scratch.begin_twist, tally)
+    compute_rotations(state.quaternion, scratch.rotation)
     _mark_groups(group, rows, first, rows.used[0], factor.value, hard_alpha, IN_CONTACT, tally)
     _mark_groups(group, rows, 0, first, factor.value, hard_alpha, IS_FORCED, tally)
     for b in range(len(group)):
@@ -216,11 +225,27 @@ def _keep_step(tables, work, rows, graph, factor, scratch):
             if scratch.wrench[b, n] != 0.0:
                 tally[group[b], IS_FORCED] = 1.0
     for g in range(len(tally)):
-        if tally[g, IN_CONTACT] != 0.0:
-            tally[g, IS_FORCED] = 1.0
-        if tally[g, IS_FORCED] == 0.0:
-            for n in range(3):
-                tally[g, ANGULAR + n] = tally[g, BEGIN_ANGULAR + n]
+        forced = forced or tally[g, IS_FORCED] + tally[g, IN_CONTACT] > 0.0
+    if forced:
+        tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, other)
+        for g in range(len(tally)):
+            if tally[g, IS_FORCED] + tally[g, IN_CONTACT] > 0.0:
+                for n in range(KINETIC, INERTIA):
+                    tally[g, n] = other[g, n]
+
+
+@inline_into_caller
+def _keep_step(tables, work, state, rows, graph, factor, scratch):
+    """Store rows and results of the step before joints are closed."""
+    _tally_step(tables, graph, factor, state, rows, scratch)
+    copy_rows(rows, work.kept_rows)
+    for k in range(rows.used[0]):
+        scratch.impulse[k] = factor.value[k, IMPULSE]
+    for k in range(graph.count[0]):
+        for n in range(KEPT_COLUMNS):
+            scratch.block[k, n] = factor.block[k, n]
+        for n in range(6):
+            scratch.block[k, KEPT_COLUMNS + n] = factor.block[k, SOLUTION + n]
 
 
 @inline_into_caller
@@ -230,8 +255,10 @@ def _restore_step(work, rows, graph, factor, scratch):
     for k in range(rows.used[0]):
         factor.value[k, IMPULSE] = scratch.impulse[k]
     for k in range(graph.count[0]):
-        for n in range(BLOCK_COLUMNS):
+        for n in range(KEPT_COLUMNS):
             factor.block[k, n] = scratch.block[k, n]
+        for n in range(6):
+            factor.block[k, SOLUTION + n] = scratch.block[k, KEPT_COLUMNS + n]
 
 
 @inline
@@ -283,11 +310,12 @@ def solve_changes(pointers, tables, state_at, work, of_velocities, dirty):
     """
     state, rows, scratch, graph, factor = load_shared(state_at, work.rows, work.scratch, work.graph, work.factor)
     first = tables.contacts.first_row[0]
-    load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
-    _load_changes(tables.joints, state, rows, graph, factor, scratch.impulse, first, of_velocities)
     for k in range(rows.used[0]):
         if factor.mark[k, KIND] == FOLDED:
             dirty = 1  # the right side of folded rows is part of the factors
+    if dirty:
+        load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
+    _load_changes(tables.joints, state, rows, graph, factor, scratch.impulse, first, of_velocities)
     mark_for_factoring(graph, dirty)
     switching = init_active_pieces(work.rows, work.factor)
     status = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
@@ -297,14 +325,18 @@ def solve_changes(pointers, tables, state_at, work, of_velocities, dirty):
 solve_changes_by_pointer = by_pointer(solve_changes)
 
 
-@inline_into_caller
-def _close_positions(pointers, tables, state_at, inputs, work, state, rows, graph, factor, scratch, index, dirty):
+@kernel_function
+def close_positions(pointers, tables, state_at, inputs, work, index, turn):
     """Move bodies until hard joints are closed; return their largest error [m or rad], and 0 if there are factors.
 
-    Rows are those at the end.
+    `turn` is the largest rotation [rad] in the step: factors and rows of poses from which bodies rotate by it leave
+    about that fraction of errors.
     """
+    state, rows, scratch, graph, factor = load_shared(state_at, work.rows, work.scratch, work.graph, work.factor)
     joints, h, first = tables.joints, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
-    error, before, scale = 0.0, 1e300, 1.0
+    error, before, scale, dirty = 0.0, 1e300, 1.0, 0
+    if turn > MAX_REUSE_ROTATION or rows.used[0] > first:
+        dirty = 1
     for _ in range(MAX_PROJECTIONS):
         compute_rotations(state.quaternion, scratch.rotation)
         fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
@@ -320,6 +352,7 @@ def _close_positions(pointers, tables, state_at, inputs, work, state, rows, grap
             continue
         if squares > MAX_REUSE_RATIO * before:
             dirty = 1
+        is_quick = dirty == 0 and error <= MAX_JOINT_GAP and 2.0 * turn * error <= CLOSED_JOINT_GAP
         before, scale = squares, 1.0
         shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
         if not solve_changes_by_pointer(pointers, tables, state_at, work, False, dirty):
@@ -327,13 +360,47 @@ def _close_positions(pointers, tables, state_at, inputs, work, state, rows, grap
         _scale_solution(rows, graph, factor, min(1.0, MAX_ROTATION / (h * _fastest_rotation(graph, factor.block))))
         _move_by_solution(graph, factor.block, state, scratch.aim, h)
         dirty = 0
+        if is_quick:
+            compute_rotations(state.quaternion, scratch.rotation)
+            error *= 2.0 * turn
+            break
+    return error, dirty
+
+
+close_positions_by_pointer = by_pointer(close_positions)
+
+
+@inline_into_caller
+def _close_in_parts(pointers, tables, state_at, inputs, work, state, graph, scratch, index, turn):
+    """Move bodies from their poses before the step in parts, and close joints after each; return as `close_positions`.
+
+    Each time that fails there are PARTS times as many.
+    """
+    h, parts, error, dirty = tables.parameters[STEP_SIZE], 1, 1e300, 1
+    while error > MAX_JOINT_GAP and turn > MAX_ROTATION * parts / PARTS and parts < PARTS**3:
+        parts *= PARTS
+        for k in range(graph.count[0]):
+            b = graph.node[k, BODY]
+            for n in range(3):
+                state.position[b, n] = scratch.begin_position[b, n]
+            for n in range(4):
+                state.quaternion[b, n] = scratch.begin_quaternion[b, n]
+        for _ in range(parts):
+            for k in range(graph.count[0]):
+                b = graph.node[k, BODY]
+                move_body(
+                    b, h / parts, state.twist, state.position, state.quaternion, state.position, state.quaternion
+                )
+            error, dirty = close_positions_by_pointer(pointers, tables, state_at, inputs, work, index, turn)
+            if error > MAX_JOINT_GAP:
+                break
     return error, dirty
 
 
 @inline_into_caller
 def _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty):
     """Let velocities satisfy hard joints at the closed poses, and give the energy back that this removes."""
-    bodies, h, first = tables.bodies, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    bodies, first = tables.bodies, tables.contacts.first_row[0]
     before, tally = scratch.tally_before, scratch.tally
     shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
     if not solve_changes_by_pointer(pointers, tables, state_at, work, True, dirty):
@@ -341,37 +408,25 @@ def _close_velocities(pointers, tables, state_at, work, state, rows, graph, fact
     for k in range(graph.count[0]):
         for n in range(6):
             state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
-    restore_angular_momentum(bodies, graph, scratch.rotation, state, before, tally)
     tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, tally)
+    restore_angular_momentum(bodies, graph, state, before, tally)
     for g in range(len(tally)):
         if bodies.group_kind[g] == DRIVEN:
             tally[g, KINETIC] = 0.0
             continue
+        is_forced = before[g, IS_FORCED] + before[g, IN_CONTACT] > 0.0
         tally[g, REQUIRED] = before[g, KINETIC]
-        if before[g, IS_FORCED] == 0.0:
-            tally[g, REQUIRED] = before[g, REQUIRED]
+        if bodies.group_kind[g] == FREE_GROUP:
+            tally[g, REQUIRED] += translational_energy(tally, g) - translational_energy(before, g)
+        elif not is_forced:
             for n in range(3):
-                moved = before[g, GROUP_MASS] * (tally[g, CENTER + n] - before[g, CENTER + n])
-                tally[g, REQUIRED] += tables.gravity[n] * (moved + h * before[g, LINEAR + n])
+                moved = tally[g, CENTER + n] - before[g, CENTER + n]
+                weight = before[g, GROUP_MASS] * tables.gravity[n]
+                tally[g, REQUIRED] += weight * moved - ROUNDING_UNIT * abs(weight * tally[g, CENTER + n])
         tally[g, REQUIRED] *= 1.0 - ENERGY_RESERVE
-        tally[g, KINETIC] = min(scale_to_energy(tally, bodies.group_kind[g], g), MAX_SCALE) - 1.0
+        largest = MAX_FORCED_SCALE if is_forced else MAX_SCALE
+        tally[g, KINETIC] = min(scale_to_energy(tally, bodies.group_kind[g], g), largest) - 1.0
     scale_groups(bodies, graph, tally, state)
-
-
-@inline_into_caller
-def _tally_step(tables, graph, state, scratch):
-    """Write the momenta of groups after the step, and their kinetic energy before it.
-
-    Groups on which only hard joints and gravity act get the angular momentum before the step.
-    """
-    bodies, before, tally = tables.bodies, scratch.tally_before, scratch.tally
-    tally_groups(bodies, graph, scratch.rotation, scratch.begin_position, scratch.begin_twist, tally)
-    compute_rotations(state.quaternion, scratch.rotation)
-    tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, before)
-    for g in range(len(tally)):
-        before[g, REQUIRED] = tally[g, KINETIC]
-        for n in range(3):
-            before[g, BEGIN_ANGULAR + n] = tally[g, ANGULAR + n]
 
 
 @kernel_function
@@ -379,13 +434,13 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
     """Close hard joints if they are open after the step; return SOLVED or JOINTS_LEFT_OPEN."""
     state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
     graph, factor = load_shared(work.graph, work.factor)
-    h, has_contacts = tables.parameters[STEP_SIZE], rows.used[0] > tables.contacts.first_row[0]
-    _tally_step(tables, graph, state, scratch)
-    _keep_step(tables, work, rows, graph, factor, scratch)
-    dirty = 1 if has_contacts or h * _fastest_rotation(graph, factor.block) > MAX_REUSE_ROTATION else 0
-    error, dirty = _close_positions(
-        pointers, tables, state_at, inputs, work, state, rows, graph, factor, scratch, index, dirty
-    )
+    turn = tables.parameters[STEP_SIZE] * _fastest_rotation(graph, factor.block)
+    _keep_step(tables, work, state, rows, graph, factor, scratch)
+    error, dirty = close_positions_by_pointer(pointers, tables, state_at, inputs, work, index, turn)
+    if error > MAX_JOINT_GAP and turn > MAX_ROTATION / PARTS:
+        error, dirty = _close_in_parts(
+            pointers, tables, state_at, inputs, work, state, graph, scratch, index, turn
+        )
     if error <= MAX_JOINT_GAP:
         _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty)
     _restore_step(work, rows, graph, factor, scratch)

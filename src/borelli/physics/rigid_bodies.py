@@ -199,15 +199,6 @@ def copy_twists(source, out):
 
 
 @inline
-def copy_motion(position, twist, position_out, twist_out):
-    """Copy positions and velocities of all bodies."""
-    for b in range(len(position)):
-        for n in range(3):
-            position_out[b, n] = position[b, n]
-    copy_twists(twist, twist_out)
-
-
-@inline
 def copy_bodies(source, out):
     """Copy poses and twists of all bodies."""
     copy_poses(source.position, source.quaternion, out.position, out.quaternion)

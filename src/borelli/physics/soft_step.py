@@ -25,7 +25,8 @@ from borelli.physics.rigid_bodies import (
     add_wrenches,
     compute_rotations,
     compute_target_twists,
-    copy_motion,
+    copy_poses,
+    copy_twists,
     integrate_poses,
     is_finite,
     load_bodies,
@@ -95,7 +96,8 @@ def step(pointers, tables, state_at, inputs, work, index):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
-        copy_motion(state.position, state.twist, scratch.begin_position, scratch.begin_twist)
+        copy_poses(state.position, state.quaternion, scratch.begin_position, scratch.begin_quaternion)
+        copy_twists(state.twist, scratch.begin_twist)
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status

@@ -11,6 +11,7 @@ from borelli.files.memory import check_memory
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
 from borelli.physics.group_momentum import TALLY_COLUMNS
+from borelli.physics.joint_closing import KEPT_COLUMNS
 from borelli.physics.rows.contact_rows import MAX_CONTACT_BODIES, ContactArrays, make_contact_arrays
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -37,13 +38,14 @@ class Scratch(NamedTuple):
     aim: Floats
     """(n, 6) twists that lead to the poses of the next frame."""
     begin_position: Floats
+    begin_quaternion: Floats
     begin_twist: Floats
-    """(n, 3) and (n, 6) positions and velocities before the step."""
+    """(n, 3), (n, 4) and (n, 6) poses and velocities before the step."""
     speed: Floats
     """(q,) velocities of coordinates."""
     impulse: Floats
     block: Floats
-    """(rows,) impulses and (n, BLOCK_COLUMNS) blocks of the step, while joints are closed after it."""
+    """(rows,) impulses and (n, KEPT_COLUMNS + 6) blocks of the step, while joints are closed after it."""
     tally_before: Floats
     tally: Floats
     """(groups, TALLY_COLUMNS) momenta before and after that."""
@@ -116,10 +118,11 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             wrench=np.zeros((bodies, 6)),
             aim=np.zeros((bodies, 6)),
             begin_position=np.zeros((bodies, 3)),
+            begin_quaternion=np.zeros((bodies, 4)),
             begin_twist=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
             impulse=np.zeros(len(entries)),
-            block=np.zeros_like(factor.block),
+            block=np.zeros((bodies, KEPT_COLUMNS + 6)),
             tally_before=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             tally=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             solver_stats=np.zeros(4, np.int64),
