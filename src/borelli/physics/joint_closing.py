@@ -67,6 +67,10 @@ MAX_REUSE_RATIO = 0.01
 """Ratio of these sums above which rows are factored again."""
 MAX_REUSE_ROTATION = 0.1
 """Rotation of a body in a step [rad] up to which the factors of the step are used."""
+SLOW_RATIO = 0.25
+"""Ratio of these sums above which errors decrease slowly: bars align, or joints contradict each other."""
+MAX_SLOW = 3
+"""Number of slow projections, not limited by rotations, after which joints are left open."""
 MIN_SCALE = 0.01
 """Fraction of a projection below which joints are left open."""
 ENERGY_RESERVE = 1e-12
@@ -334,7 +338,7 @@ def close_positions(pointers, tables, state_at, inputs, work, index, turn):
     """
     state, rows, scratch, graph, factor = load_shared(state_at, work.rows, work.scratch, work.graph, work.factor)
     joints, h, first = tables.joints, tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
-    error, before, scale, dirty = 0.0, 1e300, 1.0, 0
+    error, before, scale, dirty, fresh, slow, is_limited = 0.0, 1e300, 1.0, 0, True, 0, False
     if turn > MAX_REUSE_ROTATION or rows.used[0] > first:
         dirty = 1
     for _ in range(MAX_PROJECTIONS):
@@ -343,6 +347,10 @@ def close_positions(pointers, tables, state_at, inputs, work, index, turn):
         error, squares = _joint_errors(joints.hard_alpha, rows.c, h)
         if error <= (CLOSED_JOINT_GAP if before < 1e300 else MIN_BEND):
             break
+        if squares > MAX_RATIO * before and not fresh:
+            _move_by_solution(graph, factor.block, state, scratch.aim, -h)
+            before, dirty = 1e299, 1
+            continue
         if squares > MAX_RATIO * before:
             scale *= 0.5
             if scale < MIN_SCALE:
@@ -350,17 +358,23 @@ def close_positions(pointers, tables, state_at, inputs, work, index, turn):
             _scale_solution(rows, graph, factor, 0.5)
             _move_by_solution(graph, factor.block, state, scratch.aim, -h)
             continue
+        slow += not is_limited and squares > SLOW_RATIO * before
+        if slow > MAX_SLOW:
+            break
         if squares > MAX_REUSE_RATIO * before:
             dirty = 1
         is_quick = dirty == 0 and error <= MAX_JOINT_GAP and 2.0 * turn * error <= CLOSED_JOINT_GAP
-        before, scale = squares, 1.0
+        before, scale, fresh = squares, 1.0, dirty == 1
         shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
         if not solve_changes_by_pointer(pointers, tables, state_at, work, False, dirty):
             break
-        _scale_solution(rows, graph, factor, min(1.0, MAX_ROTATION / (h * _fastest_rotation(graph, factor.block))))
+        rotation = h * _fastest_rotation(graph, factor.block)
+        is_limited = rotation > MAX_ROTATION
+        if is_limited:
+            _scale_solution(rows, graph, factor, MAX_ROTATION / rotation)
         _move_by_solution(graph, factor.block, state, scratch.aim, h)
         dirty = 0
-        if is_quick:
+        if is_quick and rotation <= turn:
             compute_rotations(state.quaternion, scratch.rotation)
             error *= 2.0 * turn
             break
@@ -397,9 +411,23 @@ def _close_in_parts(pointers, tables, state_at, inputs, work, state, graph, scra
     return error, dirty
 
 
+@inline
+def _are_supports_still(kinematic, twist):
+    """Return True if no body with prescribed motion moves."""
+    for b in range(len(kinematic)):
+        if kinematic[b]:
+            for n in range(6):
+                if twist[b, n] != 0.0:
+                    return False
+    return True
+
+
 @inline_into_caller
-def _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty):
-    """Let velocities satisfy hard joints at the closed poses, and give the energy back that this removes."""
+def _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty, is_closed):
+    """Let velocities satisfy hard joints at the closed poses, and give the energy back that this removes.
+
+    Where joints were left open, energy gained is removed, but none given back.
+    """
     bodies, first = tables.bodies, tables.contacts.first_row[0]
     before, tally = scratch.tally_before, scratch.tally
     shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
@@ -410,8 +438,9 @@ def _close_velocities(pointers, tables, state_at, work, state, rows, graph, fact
             state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
     tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, tally)
     restore_angular_momentum(bodies, graph, state, before, tally)
+    supported = _are_supports_still(bodies.kinematic, state.twist)
     for g in range(len(tally)):
-        if bodies.group_kind[g] == DRIVEN:
+        if bodies.group_kind[g] == DRIVEN and not supported:
             tally[g, KINETIC] = 0.0
             continue
         is_forced = before[g, IS_FORCED] + before[g, IN_CONTACT] > 0.0
@@ -425,6 +454,8 @@ def _close_velocities(pointers, tables, state_at, work, state, rows, graph, fact
                 tally[g, REQUIRED] += weight * moved - ROUNDING_UNIT * abs(weight * tally[g, CENTER + n])
         tally[g, REQUIRED] *= 1.0 - ENERGY_RESERVE
         largest = MAX_FORCED_SCALE if is_forced else MAX_SCALE
+        if not is_closed:
+            largest = 1.0
         tally[g, KINETIC] = min(scale_to_energy(tally, bodies.group_kind[g], g), largest) - 1.0
     scale_groups(bodies, graph, tally, state)
 
@@ -441,10 +472,10 @@ def close_joints(pointers, tables, state_at, inputs, work, index):
         error, dirty = _close_in_parts(
             pointers, tables, state_at, inputs, work, state, graph, scratch, index, turn
         )
-    if error <= MAX_JOINT_GAP:
-        _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty)
+    is_closed = error <= MAX_JOINT_GAP
+    _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty, is_closed)
     _restore_step(work, rows, graph, factor, scratch)
-    return SOLVED if error <= MAX_JOINT_GAP else JOINTS_LEFT_OPEN
+    return SOLVED if is_closed else JOINTS_LEFT_OPEN
 
 
 close_joints_by_pointer = by_pointer(close_joints)
