@@ -43,7 +43,7 @@ from borelli.physics.rows.laws import fixed_impulse, one_sided_law, put_break, p
 from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.rows.rows import FLAT, copy_rows
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
-from borelli.physics.solver.factor_arrays import ABSENT, FOLDED, IMPULSE, KIND, MOMENTUM, SOLUTION
+from borelli.physics.solver.factor_arrays import ABSENT, DUAL, FOLDED, IMPULSE, KIND, MODE, MOMENTUM, SOLUTION
 from borelli.physics.solver.iterative_refinement import row_velocity
 from borelli.physics.solver.newton import (
     MAX_NEWTON_ITERATIONS,
@@ -53,7 +53,7 @@ from borelli.physics.solver.newton import (
     newton_by_pointer,
 )
 
-MIN_BEND = 1e-8
+MIN_BEND = 1e-10
 """Errors [m or rad] by curved paths up to which a step closes no joints: bodies are nearly at rest."""
 MAX_JOINT_GAP = 5e-5
 """Errors [m or rad] up to which bodies nearly at rest are left to the next step, which corrects a fraction of them."""
@@ -288,6 +288,8 @@ def _load_changes(joints, state, rows, graph, factor, impulse, first, of_velocit
                         for n in range(6):
                             u += rows.jacobian[e, n] * state.twist[rows.body[e], n]
                 rows.c[k, 0] = -u
+        elif of_velocities:
+            fixed_impulse(rows, k, 0.0)
         elif k < limits:
             rows.c[k, 0] = 0.0
         elif k < drives:
@@ -315,8 +317,9 @@ def solve_changes(pointers, tables, state_at, work, of_velocities, dirty):
     state, rows, scratch, graph, factor = load_shared(state_at, work.rows, work.scratch, work.graph, work.factor)
     first = tables.contacts.first_row[0]
     for k in range(rows.used[0]):
-        if factor.mark[k, KIND] == FOLDED:
-            dirty = 1  # the right side of folded rows is part of the factors
+        is_hard = k < len(tables.joints.hard_alpha) and tables.joints.hard_alpha[k] > 0.0
+        if factor.mark[k, KIND] == FOLDED or (of_velocities and not is_hard and factor.mark[k, MODE] == DUAL):
+            dirty = 1  # the right side of folded rows is part of the factors; others change
     if dirty:
         load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
     _load_changes(tables.joints, state, rows, graph, factor, scratch.impulse, first, of_velocities)
@@ -426,11 +429,14 @@ def _are_supports_still(kinematic, twist):
 def _close_velocities(pointers, tables, state_at, work, state, rows, graph, factor, scratch, dirty, is_closed):
     """Let velocities satisfy hard joints at the closed poses, and give the energy back that this removes.
 
-    Where joints were left open, energy gained is removed, but none given back.
+    Only hard rows act, so that no momentum is exchanged. Where joints were left open, energy gained is removed, but
+    none given back.
     """
     bodies, first = tables.bodies, tables.contacts.first_row[0]
     before, tally = scratch.tally_before, scratch.tally
-    shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+    for k in range(first, rows.used[0]):
+        if rows.pieces[k] > 0:
+            fixed_impulse(rows, k, 0.0)
     if not solve_changes_by_pointer(pointers, tables, state_at, work, True, dirty):
         return
     for k in range(graph.count[0]):
