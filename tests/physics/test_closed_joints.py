@@ -14,7 +14,7 @@ from borelli.scenes.gallery import human_drop
 from borelli.scenes.scene import run_scene
 
 from .nets import net_model
-from .passive_systems import ring, run, run_tree, simulation_of
+from .passive_systems import ring, run, run_passive, run_tree, simulation_of
 
 
 def capsules(links):
@@ -80,12 +80,14 @@ def test_a_falling_human_stays_closed():
 
 
 @pytest.mark.slow
-def test_campaign_of_random_trees():
+def test_campaign_of_passive_systems():
+    """200 trees, rings and nets, 20 s each: never above the energy at the start; taut nets may be left open."""
     failures = []
     for seed in range(200):
-        result = run_tree(seed, 20.0, soft=True)
-        if not (result.gain <= 0.0 and result.gap < 1e-4 and (result.status == 0).all()):
-            failures.append((seed, result.gain, result.gap, int((result.status > 0).sum())))
+        result, kind = run_passive(seed, 20.0, soft=True)
+        closed = result.gap < 1e-4 and (result.status == 0).all()
+        if result.gain > 0.0 or not (closed or (kind == "net" and result.gap < 1e-2)):
+            failures.append((seed, kind, result.gain, result.gap, int((result.status > 0).sum())))
     assert not failures
 
 

@@ -24,6 +24,7 @@ from borelli.physics.arrays.indices import (
     STATUS,
     STEP_SIZE,
 )
+from borelli.physics.group_momentum import GROUP_MASS, KINETIC, REQUIRED, tally_groups
 from borelli.physics.impulse_step.controlled_joints import (
     compute_ball_rotations_by_pointer,
     compute_control_errors,
@@ -91,6 +92,10 @@ CORRECTION_SOFTENING = 1e10
 heavy. A fixed control would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N
 pressed on); the overlap left, of second order in the step, is corrected by the next step."""
 
+MAX_CORRECTION_GAIN = 0.05
+"""Fraction of its kinetic energy that the correction of positions may add to a group; above it the step is reported."""
+NEGLIGIBLE_ENERGY = 1e-4
+"""Kinetic energy [J/kg] below which it is not."""
 IN_PARTS_STEPS = 2
 """Steps from which curvature is extrapolated where contacts or muscles react to it: three would amplify oscillations
 sevenfold."""
@@ -391,6 +396,28 @@ def _remove_gained_energy(tables, state, work, stages):
 
 
 @inline_into_caller
+def _store_kinetic_energy(tables, state, work, mean):
+    """Store the kinetic energy of each group before positions are corrected."""
+    tally = mean.tally
+    tally_groups(tables.bodies, work.graph, work.scratch.rotation, state.position, state.twist, tally)
+    for g in range(len(tally)):
+        tally[g, REQUIRED] = tally[g, KINETIC]
+
+
+@inline_into_caller
+def _is_kinetic_energy_kept(tables, state, work, mean):
+    """Return False if the correction of positions added kinetic energy to a group: its equations had no root."""
+    tally, kept = mean.tally, True
+    compute_rotations(state.quaternion, work.scratch.rotation)
+    tally_groups(tables.bodies, work.graph, work.scratch.rotation, state.position, state.twist, tally)
+    for g in range(len(tally)):
+        before = tally[g, REQUIRED] + NEGLIGIBLE_ENERGY * tally[g, GROUP_MASS]
+        if tally[g, KINETIC] > (1.0 + MAX_CORRECTION_GAIN) * before:
+            kept = False
+    return kept
+
+
+@inline_into_caller
 def _correct_positions(pointers, tables, state, inputs, work, controls, history, stages, index, mode):
     """Make stages 5, from positions on, and 6 by impulses along the rows of the start; return statuses."""
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
@@ -406,6 +433,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
         state.active_piece[k] = stages.active_piece[k]
     disable_limits(joints, controls, rows, stages.feasible)
     contact_arrays.count[CONTACTS_NOW] = 0
+    _store_kinetic_energy(tables, state, work, stages.mean)
     position_status = correct_positions_by_pointer(
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )
@@ -415,7 +443,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
     contact_arrays.count[CONTACTS_NOW] = contact_count
     if status == SOLVED:
         copy_velocities(graph, factor.block, state.twist)
-    return status, position_status
+    return status, position_status, _is_kinetic_energy_kept(tables, state, work, stages.mean)
 
 
 @kernel_function
@@ -471,12 +499,14 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
             copy_twists(stages.total_change, state.twist)
     contact_status, position_status = status, SOLVED
     if not exact:
-        status, position_status = _correct_positions(
+        status, position_status, kept = _correct_positions(
             pointers, tables, state, inputs, work, controls, history, stages, index, mode
         )
         if status != SOLVED:
             return status
         if part <= FINISH and not _remove_gained_energy(tables, state, work, stages):
+            kept = False
+        if not kept:
             energy_status = ENERGY_NOT_KEPT
         if mode == EQUATIONS:
             copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
