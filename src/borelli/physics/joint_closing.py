@@ -69,9 +69,11 @@ MAX_REUSE_ROTATION = 0.1
 """Rotation of a body in a step [rad] up to which the factors of the step are used."""
 SLOW_RATIO = 0.25
 """Ratio of these sums above which errors decrease slowly: bars align, or joints contradict each other."""
-MAX_SLOW = 3
+MAX_SLOW = 30
 """Number of slow projections, not limited by rotations, after which joints are left open."""
-MIN_SCALE = 0.01
+MAX_SLOW_OF_LOOPS = 3
+"""The same where joints close loops: taut nets have no pose without errors."""
+MIN_SCALE = 1e-4
 """Fraction of a projection below which joints are left open."""
 ENERGY_RESERVE = 1e-12
 """Fraction of the kinetic energy that is not given back, so that rounding does not add any."""
@@ -344,6 +346,9 @@ def close_positions(pointers, tables, state_at, inputs, work, index, turn):
     error, before, scale, dirty, fresh, slow, is_limited = 0.0, 1e300, 1.0, 0, True, 0, False
     if turn > MAX_REUSE_ROTATION or rows.used[0] > first:
         dirty = 1
+    has_loops = False
+    for k in range(len(joints.hard_alpha)):
+        has_loops = has_loops or (joints.hard_alpha[k] > 0.0 and rows.beta[k, 0] > 0.0)
     for _ in range(MAX_PROJECTIONS):
         compute_rotations(state.quaternion, scratch.rotation)
         fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
@@ -362,7 +367,7 @@ def close_positions(pointers, tables, state_at, inputs, work, index, turn):
             _move_by_solution(graph, factor.block, state, scratch.aim, -h)
             continue
         slow += not is_limited and squares > SLOW_RATIO * before
-        if slow > MAX_SLOW:
+        if slow > (MAX_SLOW_OF_LOOPS if has_loops else MAX_SLOW):
             break
         if squares > MAX_REUSE_RATIO * before:
             dirty = 1
@@ -437,11 +442,10 @@ def _close_velocities(pointers, tables, state_at, work, state, rows, graph, fact
     for k in range(first, rows.used[0]):
         if rows.pieces[k] > 0:
             fixed_impulse(rows, k, 0.0)
-    if not solve_changes_by_pointer(pointers, tables, state_at, work, True, dirty):
-        return
-    for k in range(graph.count[0]):
-        for n in range(6):
-            state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
+    if solve_changes_by_pointer(pointers, tables, state_at, work, True, dirty):
+        for k in range(graph.count[0]):
+            for n in range(6):
+                state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
     tally_groups(bodies, graph, scratch.rotation, state.position, state.twist, tally)
     restore_angular_momentum(bodies, graph, state, before, tally)
     supported = _are_supports_still(bodies.kinematic, state.twist)
