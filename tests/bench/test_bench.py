@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from borelli.bench import main, peers_mujoco, peers_ode, peers_pinocchio
+from borelli.bench import main, peers_mujoco, peers_ode, peers_pinocchio, poses
 from borelli.bench.ground_truth import motion, torque_truth
 from borelli.bench.metrics import JOBS, Measurement, torque_error, tracking_errors
 from borelli.numerics.quaternions import quaternion_product, rotation_exponential
@@ -69,6 +69,8 @@ def test_report_without_peers_has_no_peer_keys(stub):
     assert set(result["contacts"]) == {"us"}
     assert set(result["torques"]) == {"us", "error_percent"}
     assert set(result["chain"]["10"]) == {"us"}
+    assert set(result["rnea"]) == {"us", "error_percent"} and result["smoothed"] is result["poses"]["smoothed"]
+    assert result["pipeline"]["us"] >= result["pipeline"]["ik_us"] > 0.0
     assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg", "start_ms"}
     assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["framewise"]["torque_rms_nm"]
     assert "absent" not in result
@@ -126,6 +128,7 @@ def test_mujoco_and_pinocchio_recover_the_same_torques():
     errors = [peer.measure_torques(recording).accuracy["error_percent"] for peer in (peers_mujoco, peers_pinocchio)]
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)  # both differentiate the same numbers
     assert errors[0] < 0.02
+    assert poses.measure_rnea(recording).accuracy["error_percent"] < 0.02  # differentiates Cardan angles of the balls
 
 
 @pytest.mark.crosscheck

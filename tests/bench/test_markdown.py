@@ -8,6 +8,8 @@ STEP = {"us": 10.0, "ode_us": 1234.5, "marker_rms_mm": 0.1079}
 RESULT = {job.name: STEP for job in JOBS} | {
     "compile_s": 80.0,
     "torques": {"us": 27.0, "error_percent": 0.0177, "pinocchio_us": 1.0, "pinocchio_error_percent": 0.02},
+    "rnea": {"us": 2.5, "error_percent": 0.0096, "pinocchio_us": 3.0, "pinocchio_error_percent": 0.0096},
+    "pipeline": {"ik_us": 43.0, "id_us": 40.0, "times_real_time": 101.0},
     "poses": {"exact": {"us": 90.0, "angle_rms_deg": 0.0}, "smoothed": {"us": 5e3, "torque_rms_nm": 0.09}},
     "muscle_paths": {
         "skeleton": {"us": 90.0, "muscles": 274.0, "us_per_muscle": 0.3285, "virtual_work_m": 1e-9},
@@ -30,13 +32,17 @@ def test_every_job_and_chain_has_its_line():
 
 def test_engine_without_results_has_no_column():
     assert all("us per muscle" in line for line in lines_with("MuJoCo"))
-    assert len(lines_with("Pinocchio")) == 1
+    assert len(lines_with("Pinocchio")) == 2
 
 
 def test_columns_agree_with_their_heading():
     for table in markdown(RESULT).split("\n\n"):
         if table.startswith("|"):
             assert len({line.replace("\\|", "").count("|") for line in table.splitlines()}) == 1
+
+
+def test_trials_have_their_times():
+    assert lines_with("| synthetic walk with plates | 43.0 | 40.0 | 101 |")
 
 
 def test_poses_have_a_line_per_method():

@@ -56,6 +56,7 @@ def test_other_engines_agree(make, peer):
     mass, force = engine.mass(axes), engine.force(axes, acceleration[0])
     assert relative_error(found.mass[0], mass) < SAME
     assert relative_error(found.force[0], force) < SAME
+    assert np.array_equal(one.required_forces(q[None], u, acceleration), found.force)
     given = rng.normal(size=len(one.free)) * np.abs(force).max()
     expected = np.linalg.solve(mass, given - engine.force(axes, np.zeros(len(one.free))))
     forces = np.zeros((1, len(q)))

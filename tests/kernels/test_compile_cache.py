@@ -1,8 +1,8 @@
 """Conditions under which kernels count as compiled, the order of tasks, and the message of the first use."""
 
 import os
-import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -16,8 +16,26 @@ OPTIONAL = tuple(task for task in compile_cache.all_tasks() if task.group != "ma
 pytestmark = pytest.mark.skipif(not JIT_ON, reason="nothing is compiled with BORELLI_JIT=0")
 
 
-def start_process(program):
-    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+class FakeWorker:
+    """A worker that needs `seconds` for each task and reports `error`."""
+
+    error = ""
+    seconds = dict[str, float]()
+    log = list[tuple[str, str]]()
+
+    def __init__(self, results):
+        self.results = results
+
+    def start(self, task):
+        self.log.append(("start", task.name))
+        threading.Timer(self.seconds.get(task.name, 0.0), self.finish, [task.name]).start()
+
+    def finish(self, name):
+        self.log.append(("end", name))
+        self.results.put((self, self.error))
+
+    def end(self):
+        pass
 
 
 @pytest.fixture
@@ -25,7 +43,7 @@ def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
     monkeypatch.delenv(compile_cache.QUIET, raising=False)
     monkeypatch.setattr(compile_cache, "_ENSURED", set())
-    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("pass"))
+    monkeypatch.setattr(compile_cache, "CompileWorker", FakeWorker)
 
 
 def test_kernels_are_ready_only_after_all_tasks(empty_cache):
@@ -71,26 +89,24 @@ def test_folder_that_cannot_be_written_to_is_noticed_before_compiling(empty_cach
 
 
 def test_interrupted_compilation_leaves_tasks_missing(empty_cache, monkeypatch):
-    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("raise SystemExit('no disk')"))
+    monkeypatch.setattr(FakeWorker, "error", "no disk")
     with pytest.raises(BorelliError, match=r"Compiling \w+ failed: no disk"):
         compile_cache.compile_kernels()
     assert compile_cache.missing_tasks() == compile_cache.all_tasks()
 
 
-def test_tasks_start_after_those_they_need_and_not_too_many_at_a_time():
-    processes = {}
-
-    def start(task):
-        alive = [name for name, process in processes.items() if process.poll() is None]
-        assert len(alive) < compile_cache.WORKERS
-        if task.name == "step":
-            assert set(processes) - set(alive) >= POINTER_TASKS
-        seconds = 0.6 if task.name == "rows" else 0.05  # tasks after it could start long before it ends
-        processes[task.name] = start_process(f"import time; time.sleep({seconds})")
-        return processes[task.name]
-
-    compile_cache.run_tasks(compile_cache.all_tasks(), start, lambda what, fraction: None)
-    assert set(processes) == {task.name for task in compile_cache.all_tasks()}
+def test_tasks_start_after_those_they_need_and_not_too_many_at_a_time(monkeypatch):
+    monkeypatch.setattr(compile_cache, "CompileWorker", FakeWorker)
+    monkeypatch.setattr(FakeWorker, "seconds", {"rows": 0.3})  # tasks after it could start long before it ends
+    monkeypatch.setattr(FakeWorker, "log", [])
+    compile_cache.run_tasks(compile_cache.all_tasks(), lambda what, fraction: None)
+    running, ended = set(), set()
+    for event, name in FakeWorker.log:
+        (running.add if event == "start" else running.remove)(name)
+        ended |= {name} if event == "end" else set()
+        assert len(running) <= compile_cache.WORKERS
+        assert event == "end" or name != "step" or ended >= POINTER_TASKS
+    assert ended == {task.name for task in compile_cache.all_tasks()} and not running
 
 
 def test_other_copy_of_the_sources_is_not_ready(empty_cache, monkeypatch, tmp_path):
@@ -133,14 +149,35 @@ def test_processes_that_compile_start_no_others(empty_cache, monkeypatch, capsys
 
 
 def test_failure_to_compile_ahead_does_not_stop_the_caller(empty_cache, monkeypatch, capsys):
-    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("raise SystemExit('no disk')"))
+    monkeypatch.setattr(FakeWorker, "error", "no disk")
     compile_cache.ensure_compiled()
     assert "failed: no disk Kernels are compiled one by one at their first use." in capsys.readouterr().err
 
 
-def test_started_tasks_know_that_they_compile(monkeypatch):
-    environments = []
-    monkeypatch.setattr(compile_cache, "start_worker", lambda program, environment: environments.append(environment))
-    compile_cache.start_task(OPTIONAL[0])
-    assert environments[0][compile_cache.COMPILING] == "1"
+def fail_to_compile():
+    raise OSError("no disk")
+
+
+def end_the_process():
+    os._exit(7)
+
+
+def ask_for_the_environment():
+    assert os.environ[compile_cache.COMPILING] == "1"
+
+
+@pytest.mark.parametrize(("run", "message"), [(fail_to_compile, "no disk"), (end_the_process, "ended with code 7")])
+def test_errors_of_workers_are_reported(run, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    task = compile_cache.CompileTask("kernels of a test", run, 0)
+    with pytest.raises(BorelliError, match=f"(?s)Compiling kernels of a test failed: .*{message}"):
+        compile_cache.run_tasks([task], lambda what, fraction: None)
+
+
+def test_workers_know_that_they_compile(tmp_path, monkeypatch):
+    monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    tasks = [compile_cache.CompileTask(f"kernels {i}", ask_for_the_environment, i) for i in range(5)]
+    compile_cache.run_tasks(tasks, lambda what, fraction: None)
     assert compile_cache.COMPILING not in os.environ

@@ -32,10 +32,14 @@ def ends(process):
 def test_worker_ends_when_its_parent_is_killed(tmp_path):
     program = (
         "import time\n"
+        "from queue import SimpleQueue\n"
         "from signal import pause\n"
-        "from borelli.kernels.compile_cache import CompileTask, start_task\n"
+        "from borelli.kernels.compile_cache import CompileTask\n"
+        "from borelli.kernels.compile_worker import CompileWorker\n"
         "from borelli.kernels.worker_process import start_worker\n"
-        "compiling = start_task(CompileTask('wait', pause, 0))\n"
+        "worker = CompileWorker(SimpleQueue())\n"
+        "worker.start(CompileTask('wait', pause, 0))\n"
+        "compiling = worker.process\n"
         "busy = start_worker('\\nwhile True: pass', {})\n"
         "print(compiling.pid, busy.pid, flush=True)\n"
         "time.sleep(600)\n"

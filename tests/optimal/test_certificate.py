@@ -10,7 +10,7 @@ from borelli.optimal.certificate.certificate import Certificate, Check
 from borelli.optimal.certificate.certify import certify, path_values
 from borelli.optimal.certificate.optimality import check_optimality, fit_multipliers
 from borelli.optimal.certificate.resimulation import resimulate
-from borelli.optimal.ipopt import solve_ipopt
+from borelli.optimal.nlp_solvers.ipopt import solve_ipopt
 from borelli.optimal.transcription.guess import default_guess
 from borelli.optimal.transcription.trajectory import read_trajectories
 from borelli.optimal.transcription.transcribe import transcribe

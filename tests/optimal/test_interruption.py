@@ -20,7 +20,8 @@ from .swing import swing_up
 ROOT = Path(__file__).parents[2]
 SCRIPT = textwrap.dedent("""
     import sys, time
-    from borelli.optimal import checkpoint, solve
+    from borelli.optimal import solve
+    from borelli.optimal.nlp_solvers import checkpoint
     from tests.optimal.example_problems import fastest
     checkpoint.MIN_INTERVAL = 0.0
     solve(fastest(21), coarse=[(5, 1), (11, 1)], checkpoint=sys.argv[1], progress=lambda iterate: time.sleep(0.05))

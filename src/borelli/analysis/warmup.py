@@ -57,7 +57,7 @@ def compile_smoother() -> None:
 
 
 TASKS = (
-    CompileTask("smoother", compile_smoother, -1, compiler={"NUMBA_LOOP_VECTORIZE": "1"}),
-    CompileTask("analysis", warm_up, 4, needs=("smoother",)),
-    CompileTask("load sharing", warm_up_load_sharing, 9, group="muscles"),
+    CompileTask("smoother", compile_smoother, 7, vectorize_loops=True),
+    CompileTask("analysis", warm_up, 9, needs=("smoother",)),
+    CompileTask("load sharing", warm_up_load_sharing, 10, group="muscles"),
 )

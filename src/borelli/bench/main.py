@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from borelli.bench import load_sharing, muscle_paths, peers_mujoco, peers_ode, peers_pinocchio, poses, run_borelli
-from borelli.bench.ground_truth import motion
+from borelli.bench.ground_truth import Motion, motion
 from borelli.bench.metrics import JOBS, Measurement
+from borelli.bench.trial import measure_trial
 
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
 """Links: steps measured. Direct solvers of peers cost the cube of the links, seconds per step at 1000."""
@@ -24,6 +25,9 @@ ROUNDS = 5
 
 ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep 20", "mujoco_": "MuJoCo mj_step"}
 """Prefix of the keys of an engine in the result: heading of its column."""
+
+RNEA_PEERS = ("mujoco_", "pinocchio_")
+"""Prefixes of the engines that compute torques in generalized coordinates."""
 
 Result = dict[str, Any]
 
@@ -59,8 +63,13 @@ def run(
         result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
     log("torques")
     result["torques"] = _entry(_calls("measure_torques", present, recording), rounds)
+    log("torques in generalized coordinates")
+    result["rnea"] = _entry(_rnea_calls(present, recording), rounds)
     log("poses from markers")
     result["poses"] = poses.measure_all(recording)
+    result["smoothed"] = result["poses"]["smoothed"]
+    log("inverse kinematics and inverse dynamics of a trial")
+    result["pipeline"] = measure_trial(rounds=2 if quick else ROUNDS)
     result["chain"] = {}
     for links, steps in CHAIN_STEPS.items():
         if not quick or links in QUICK_CHAINS:
@@ -98,6 +107,13 @@ def _calls(measure: str, present: set[str], *arguments: Any) -> dict[str, Callab
     }
 
 
+def _rnea_calls(present: set[str], recording: Motion) -> dict[str, Callable[[], Measurement]]:
+    calls = {"": partial(poses.measure_rnea, recording)}
+    return calls | {
+        prefix: call for prefix, call in _calls("measure_torques", present, recording).items() if prefix in RNEA_PEERS
+    }
+
+
 def _chain_calls(links: int, steps: int, present: set[str]) -> dict[str, Callable[[], Measurement]]:
     calls = _calls("measure_chain", present, links, steps)
     aba = calls.pop("pinocchio_", None)
@@ -123,6 +139,11 @@ def print_report(result: Result, console: Console | None = None) -> None:
     console.print(_step_table(result))
     console.print(_torque_table(result))
     console.print(_pose_table(result))
+    trial = result["pipeline"]
+    console.print(
+        f"Poses and torques of a trial of {trial['frames']} frames with plates: {trial['ik_us']:.0f} and "
+        f"{trial['id_us']:.0f} us per frame, {trial['times_real_time']:.0f} times real time"
+    )
     console.print(_chain_table(result))
     console.print(_muscle_table(result))
     console.print(_sharing_table(result))
@@ -174,9 +195,11 @@ def _torque_table(result: Result) -> Table:
     entry = result["torques"]
     titles = ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
     engines = {prefix: title for prefix, title in titles.items() if f"{prefix}us" in entry}
-    table = _table("Torques from the recorded motion", "", engines.values())
-    table.add_row("us per frame", *(_time(entry, prefix) for prefix in engines))
-    table.add_row("error, % of RMS", *(f"{entry[prefix + 'error_percent']:.4f}" for prefix in engines))
+    table = _table("Torques from the recorded motion", "", [*engines.values(), "borelli, generalized coordinates"])
+    rnea = result["rnea"]
+    table.add_row("us per frame", *(_time(entry, prefix) for prefix in engines), f"{rnea['us']:.2f}")
+    errors = [entry[prefix + "error_percent"] for prefix in engines]
+    table.add_row("error, % of RMS", *(f"{error:.4f}" for error in (*errors, rnea["error_percent"])))
     return table
 
 

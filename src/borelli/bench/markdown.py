@@ -17,6 +17,11 @@ STEP_ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE Quic
 TORQUE_ENGINES = STEP_ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
 CHAIN_ENGINES = STEP_ENGINES | {"pinocchio_aba_": "Pinocchio aba"}
 POSE_COLUMNS = {"us": "us per frame", "angle_rms_deg": "angle error, deg", "torque_rms_nm": "torque error, N m"}
+TRIAL_COLUMNS = {
+    "ik_us": "inverse kinematics, us per frame",
+    "id_us": "inverse dynamics, us per frame",
+    "times_real_time": "times real time",
+}
 PATH_COLUMNS = {
     "muscles": "muscles",
     "us": "us per frame",
@@ -47,8 +52,12 @@ def markdown(result: dict[str, Any]) -> str:
         _table("job", STEP_ENGINES, [(t, e, "marker_rms_mm") for t, e in steps if "marker_rms_mm" in e]),
         "## Torques from exact poses",
         _table("", TORQUE_ENGINES, [(title, result["torques"], key) for title, key in torques.items()]),
+        "## Torques from exact coordinates",
+        _table("", TORQUE_ENGINES, [(title, result["rnea"], key) for title, key in torques.items()]),
         "## Poses from 41 markers",
         _plain("", POSE_COLUMNS, {POSE_METHODS[name]: entry for name, entry in result["poses"].items()}),
+        "## Poses and torques of a trial",
+        _plain("", TRIAL_COLUMNS, {"synthetic walk with plates": result["pipeline"]}),
         "## Chains [us per step]",
         _table("links", CHAIN_ENGINES, [(links, entry, "us") for links, entry in result["chain"].items()]),
         "## Muscles: lengths and moment arms",

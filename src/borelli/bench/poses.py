@@ -1,4 +1,4 @@
-"""Inverse kinematics of the common motion: angles and torques, framewise and smoothed, with and without noise."""
+"""Inverse kinematics of the common motion, framewise and smoothed, with and without noise; torques from coordinates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from borelli.analysis.motion import Motion as Estimate
 from borelli.bench import workload as job
 from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Measurement, joint_angle_rms, summary, timed
+from borelli.bench.metrics import torque_error as torque_error_percent
+from borelli.dynamics.model_dynamics import ModelDynamics
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import GROUND, Coordinate, Joint, Model
+from borelli.physics.arrays.compile_model import compile_model
+from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.recording.recording import Recording, make_dataset
 from borelli.tree.kinematic_tree import make_tree
 
@@ -59,7 +63,12 @@ def angle_error(estimate: Estimate, truth: Motion) -> float:
 
 def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -> Array:
     """Return the 48 joint torques [N m] (frames, 48) as in `torque_truth`: of balls along the axes of the child."""
-    forces = generalized_forces(model, q, speeds, accelerations)
+    return on_children(model, q, generalized_forces(model, q, speeds, accelerations))
+
+
+def on_children(model: Model, q: Array, forces: Array) -> Array:
+    """Return the joint torques [N m] (frames, 48) of forces on coordinates; of balls on axes of the child."""
+    forces = forces.copy()
     joints = group_variables(model, make_tree(model)).joints
     for joint, spin in zip(joints, joint_rotations(joints, q)[1], strict=True):
         columns = list(joint.columns)
@@ -77,6 +86,20 @@ def spline_torques(estimate: Estimate) -> Array:
 def torque_error(estimate: Estimate, truth: Motion) -> float:
     """Return the RMS error of joint torques [N m], over frames and coordinates."""
     return float(np.sqrt(np.mean((spline_torques(estimate) - truth.torques()) ** 2)))
+
+
+def measure_rnea(truth: Motion) -> Measurement:
+    """Time inverse dynamics in generalized coordinates, on central differences of the recorded coordinates."""
+    model = human()
+    compiled = compile_model(replace(model, ground=()), step=truth.step)
+    q, _ = coordinates_and_velocities(compiled, truth.poses, np.zeros((truth.frames, len(model.bodies), 6)))
+    rate = np.diff(q, axis=0) * truth.fps
+    mean, change = (rate[:-1] + rate[1:]) / 2, np.diff(rate, axis=0) * truth.fps
+    inner, dynamics = np.ascontiguousarray(q[1:-1]), ModelDynamics(model)
+    samples = np.array([timed(lambda: dynamics.required_forces(inner, mean, change)) for _ in range(REPEATS)])
+    torques = np.zeros((truth.frames - 1, len(dynamics.free) - 6))
+    torques[1:] = on_children(model, inner, dynamics.required_forces(inner, mean, change))
+    return summary(samples / len(inner), error_percent=torque_error_percent(torques, truth.torques()))
 
 
 def measure_exact(truth: Motion) -> Measurement:

@@ -104,7 +104,7 @@ def bias_forces(
 
     one = model_dynamics(model)
     q, u = _state(model, one, coordinates, velocities)
-    force = one.evaluate(q, u, np.zeros_like(u), _loads(one, q, u, loads, elements)).force[0]
+    force = one.required_forces(q, u, np.zeros_like(u), _loads(one, q, u, loads, elements))[0]
     return xarray.DataArray(
         force, dims=("coordinate",), name="bias_force", coords={"coordinate": list(one.variables)},
         attrs={"units": _units(model, one, "N m", "N", ""), "frame": FRAME},

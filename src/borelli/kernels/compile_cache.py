@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import subprocess
+import queue
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
@@ -20,16 +20,16 @@ from pathlib import Path
 from borelli.errors import BorelliError
 from borelli.files.atomic import atomic_path
 from borelli.kernels.cache_folder import announce, code_folder, mark_used, remove_unused
+from borelli.kernels.compile_worker import CompileWorker, Results
 from borelli.kernels.jit import JIT_ON
 from borelli.kernels.machine_code import COMPILING, SUFFIX
 from borelli.kernels.source_hash import PACKAGE, source_hash
-from borelli.kernels.worker_process import start_worker
 
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
-"""Number of processes at a time; each takes about 300 MB."""
+"""Number of processes at a time; each takes 0.5 to 1 GB."""
 
-# the vectorizers take a sixth of the time and make small loops no faster
-COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
+POLL_INTERVAL = 0.02
+"""Time between looks at the results of workers [s]."""
 
 Report = Callable[[str, float], None]
 """Receives the names of the running tasks, and the fraction done."""
@@ -51,7 +51,7 @@ class CompileTask:
         rank: Order in which tasks start: the longest first.
         needs: Names of tasks whose kernels this one calls by pointer; they must end before it starts.
         group: One of `GROUPS`.
-        compiler: Settings of numba, as environment variables.
+        vectorize_loops: True where the kernels have long loops.
     """
 
     name: str
@@ -59,7 +59,7 @@ class CompileTask:
     rank: int
     needs: tuple[str, ...] = ()
     group: str = "main"
-    compiler: Mapping[str, str] = field(default_factory=dict, hash=False)
+    vectorize_loops: bool = False
 
 
 @cache
@@ -96,7 +96,7 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     if JIT_ON:
         chosen = all_tasks() if tasks is None else tuple(tasks)
         _check_writable()
-        run_tasks(chosen, start_task, report)
+        run_tasks(chosen, report)
         for group in {task.group for task in chosen}:
             if all(task in chosen for task in all_tasks() if task.group == group):
                 _write_marker(group)
@@ -135,42 +135,38 @@ def _announce(text: str) -> None:
         announce(text)
 
 
-def run_tasks(
-    tasks: Iterable[CompileTask], start: Callable[[CompileTask], subprocess.Popen[bytes]], report: Report
-) -> None:
-    """Run tasks, WORKERS at a time, each after the tasks it needs."""
-    waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
+def run_tasks(tasks: Iterable[CompileTask], report: Report) -> None:
+    """Run tasks in WORKERS processes, each task after those it needs.
+
+    Raises:
+        BorelliError: A task failed.
+    """
+    waiting, running, done = list(tasks), dict[CompileWorker, str](), set[str]()
     total = len(waiting)
+    results: Results = queue.SimpleQueue()
+    workers = [CompileWorker(results) for _ in range(min(WORKERS, total))]
+    idle = list(workers)
     try:
-        while waiting or running:
-            missing = {*(task.name for task in waiting), *running}
+        while len(done) < total:
+            missing = {*(task.name for task in waiting), *running.values()}
             ready = [task for task in waiting if not set(task.needs) & missing]
-            for task in ready[: WORKERS - len(running)]:
+            for task in ready[: len(idle)]:
                 waiting.remove(task)
-                running[task.name] = start(task)
-            report(" and ".join(running), len(done) / total)
-            while all(process.poll() is None for process in running.values()):
-                time.sleep(0.05)
-            for name in [name for name, process in running.items() if process.poll() is not None]:
-                _finish(name, running.pop(name))
-                done.add(name)
+                worker = idle.pop()
+                running[worker] = task.name
+                worker.start(task)
+            report(" and ".join(running.values()), len(done) / total)
+            while results.empty():  # an interrupt would not end results.get() on all systems
+                time.sleep(POLL_INTERVAL)
+            worker, error = results.get()
+            name = running.pop(worker, "kernels")
+            if error:
+                raise BorelliError(f"Compiling {name} failed: {error}")
+            done.add(name)
+            idle.append(worker)
     finally:
-        for process in running.values():
-            process.kill()
-
-
-def start_task(task: CompileTask) -> subprocess.Popen[bytes]:
-    """Start a process that compiles one task into the cache."""
-    # numba creates millions of objects; garbage collection would take a twelfth of the time
-    program = f"import gc; gc.disable(); from {task.run.__module__} import {task.run.__name__} as run; run()"
-    environment = COMPILER | dict(task.compiler) | {COMPILING: "1", "BORELLI_CACHE": str(code_folder())}
-    return start_worker(program, environment)
-
-
-def _finish(name: str, process: subprocess.Popen[bytes]) -> None:
-    _, errors = process.communicate()
-    if process.returncode != 0:
-        raise BorelliError(f"Compiling {name} failed: {errors.decode(errors='replace').strip()[-400:]}")
+        for worker in workers:
+            worker.end()
 
 
 def _marker(group: str) -> Path:

@@ -67,7 +67,7 @@ if JIT_ON:
 
     def inline(function: F) -> F:
         """Compile a small function that LLVM inlines into the kernel that calls it."""
-        return cast(F, _compiled_once(numba.njit(function, forceinline=True, **UNWRAPPED)))
+        return cast(F, _compiled_once(_cached(function, UNWRAPPED | {"forceinline": True})))
 
     def by_pointer(function: Any) -> Any:
         """Return a function that calls a kernel function by its address.

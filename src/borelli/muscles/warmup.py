@@ -35,6 +35,6 @@ def warm_up_forces() -> None:
 
 
 TASKS = (
-    CompileTask("muscle paths", warm_up_paths, 1, group="muscles"),
-    CompileTask("muscle forces", warm_up_forces, 5, group="muscles"),
+    CompileTask("muscle paths", warm_up_paths, 5, group="muscles"),
+    CompileTask("muscle forces", warm_up_forces, 11, group="muscles"),
 )

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.optimal.certificate.certify import CertificateLimits, certify
-from borelli.optimal.checkpoint import CheckpointWriter, check_matches, read_checkpoint
 from borelli.optimal.dataset import add_defects, make_dataset
 from borelli.optimal.first_values import FirstValuesError, check_first_values, vary_guess
-from borelli.optimal.ipopt import solve_ipopt
 from borelli.optimal.levels import Level, inaccurate_intervals, refine_intervals, with_elements, with_mesh
 from borelli.optimal.multi_start import choose_best, solve_starts
+from borelli.optimal.nlp_solvers.checkpoint import CheckpointWriter, check_matches, read_checkpoint
+from borelli.optimal.nlp_solvers.ipopt import solve_ipopt
+from borelli.optimal.nlp_solvers.slsqp import solve_slsqp
+from borelli.optimal.nlp_solvers.solver_result import Iterate, SolverResult
+from borelli.optimal.nlp_solvers.watching import Supervisor, show_progress
 from borelli.optimal.problem import Problem
-from borelli.optimal.slsqp import solve_slsqp
 from borelli.optimal.solution import Solution, guess_from_dataset
-from borelli.optimal.solver_result import Iterate, SolverResult
 from borelli.optimal.transcription.guess import Guess, default_guess
 from borelli.optimal.transcription.nlp import Nlp
 from borelli.optimal.transcription.trajectory import read_trajectories
 from borelli.optimal.transcription.transcribe import transcribe
-from borelli.optimal.watching import Supervisor, show_progress
 
 Array = NDArray[np.float64]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 
+from borelli.kernels.array_checks import as_number
 from borelli.model.model import Softness, Vector
 
 
@@ -27,6 +28,18 @@ class Drive:
     """Error within which the drive does not act [rad or m]."""
     offset: float = 0.0
     """Torque or force added to that of spring and damper [N m or N]."""
+
+
+def check_drive(drive: Drive) -> Drive:
+    """Return the drive with 64-bit numbers.
+
+    Raises:
+        SettingsError: A value is of another type, or NaN.
+    """
+    names = [field.name for field in fields(drive)[1:]]
+    where, unbounded = f"drive of {drive.coordinate!r}", ("stiffness", "max_force")
+    numbers = [as_number(f"{where}: {n}", getattr(drive, n), finite=n not in unbounded) for n in names]
+    return Drive(drive.coordinate, *numbers)
 
 
 @dataclass(frozen=True, slots=True)

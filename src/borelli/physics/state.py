@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from math import inf
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from borelli.kernels.array_checks import as_floats, as_indices, as_number, check
 from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
 from borelli.physics.arrays.compile_model import MIN_SLOPE, CompiledModel
-from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.inputs import AppliedForce, Drive, check_drive
 from borelli.physics.rows.coordinate_rows import Drives, make_drives
 
 Floats = NDArray[np.float64]
@@ -198,7 +197,7 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
     for drive in drives:
         if drive.coordinate not in compiled.coordinate_index:
             raise ModelError(f"drive: {unknown_name('coordinate', drive.coordinate, compiled.coordinate_index)}")
-        drive = _with_floats(drive)
+        drive = check_drive(drive)
         i = compiled.coordinate_index[drive.coordinate]
         spring = h * drive.stiffness + drive.damping
         arrays.target[i], arrays.velocity[i], arrays.dead_zone[i] = drive.target, drive.velocity, drive.dead_zone
@@ -211,14 +210,6 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
         if drive.max_force < inf or drive.dead_zone > 0.0:
             arrays.beta[i] = max(arrays.beta[i], MIN_SLOPE / lightest)
     return arrays
-
-
-def _with_floats(drive: Drive) -> Drive:
-    """Return the drive with 64-bit numbers; raise SettingsError if a value is another type or NaN."""
-    names = [field.name for field in fields(drive)[1:]]
-    where, unbounded = f"drive of {drive.coordinate!r}", ("stiffness", "max_force")
-    numbers = [as_number(f"{where}: {n}", getattr(drive, n), finite=n not in unbounded) for n in names]
-    return Drive(drive.coordinate, *numbers)
 
 
 def _force_arrays(compiled: CompiledModel, forces: Sequence[AppliedForce]) -> AppliedForces:

@@ -56,10 +56,10 @@ def _compile_group(name: str) -> None:
 
 POINTER_TASKS = (
     # nets have long loops
-    CompileTask("solver", compile_solver, 0, compiler={"NUMBA_LOOP_VECTORIZE": "1"}),
+    CompileTask("solver", compile_solver, 0, vectorize_loops=True),
     CompileTask("friction", compile_friction, 1),
-    CompileTask("contacts", compile_collision, 2),
-    CompileTask("rows", compile_rows, 3),
+    CompileTask("contacts", compile_collision, 3),
+    CompileTask("rows", compile_rows, 2),
 )
 """Tasks with the kernel functions that a step calls by pointer."""
 TASKS = POINTER_TASKS

@@ -146,6 +146,20 @@ def make_tree(model: Model, fixed: tuple[str, ...] = ()) -> Tree:
     )
 
 
+@cached_per_model
+def make_coordinate_tree(model: Model) -> Tree:
+    """Return the arrays of a model in which every coordinate, also a locked or coupled one, is a variable.
+
+    Matrices are not stored in the rows of this tree.
+    """
+    tree, none = make_tree(model), np.zeros(0, np.int64)
+    every = np.arange(len(model.coordinates))
+    return tree._replace(
+        coupled=none, coupled_to=none, coupled_function=none, variable=every, free=every,
+        row_first=none, row_column=none, part_variable=tree.coordinate,
+    )  # fmt: skip
+
+
 def _variables(model: Model, coupled: list[tuple[int, int]], fixed: tuple[str, ...]) -> tuple[Integers, Integers]:
     coordinates = model.coordinates
     names = [c.name for c in coordinates]

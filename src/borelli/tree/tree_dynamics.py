@@ -126,23 +126,18 @@ def _part_power(direction, p, force):
     )  # fmt: skip
 
 
-@inline_into_caller
-def _find_required_wrenches(tree, pose, inertia, gravity, rate, rate_change, load, work):
-    """Write velocities, accelerations and the wrench that each body requires, loads subtracted."""
-    velocity, acceleration, wrench, direction, change = (
-        work.velocity, work.acceleration, work.wrench, pose.direction, pose.direction_rate,
-    )  # fmt: skip
-    velocity[:, :], acceleration[:, :], wrench[:, :] = 0.0, 0.0, 0.0
-    for b in range(len(tree.body_part)):
-        for n in range(3):
-            acceleration[b, 3 + n] = -gravity[n]
+@inline
+def move_bodies(tree, pose, rate, rate_change, velocity_out, acceleration_inout):
+    """Write the velocities (bodies, 6) of the bodies, and their derivatives; those of the ground's bodies are given."""
+    direction, change = pose.direction, pose.direction_rate
+    velocity_out[:, :] = 0.0
     for link in range(len(tree.child)):
         b, a = tree.child[link], tree.parent[link]
-        v, acc = velocity[b], acceleration[b]
+        v, acc = velocity_out[b], acceleration_inout[b]
         if a >= 0:
             for n in range(6):
-                v[n] = velocity[a, n]
-                acc[n] = acceleration[a, n]
+                v[n] = velocity_out[a, n]
+                acc[n] = acceleration_inout[a, n]
         for p in range(tree.first[link], tree.first[link + 1]):
             variable = tree.part_variable[p]
             if variable < 0:
@@ -159,6 +154,16 @@ def _find_required_wrenches(tree, pose, inertia, gravity, rate, rate_change, loa
             acc[5] += du * s[5] + u * (lz + mz + u * change[p, 5])
             for n in range(6):
                 v[n] += u * s[n]
+
+
+@inline_into_caller
+def _find_required_wrenches(tree, pose, inertia, gravity, rate, rate_change, load, work):
+    """Write velocities, accelerations and the wrench that each body requires, loads subtracted."""
+    velocity, acceleration, wrench = work.velocity, work.acceleration, work.wrench
+    for b in range(len(tree.body_part)):
+        for n in range(3):
+            acceleration[b, n], acceleration[b, 3 + n] = 0.0, -gravity[n]
+    move_bodies(tree, pose, rate, rate_change, velocity, acceleration)
     for b in range(len(tree.body_part)):
         v, acc = velocity[b], acceleration[b]
         lx, ly, lz, px, py, pz = _momentum(inertia, b, v[0], v[1], v[2], v[3], v[4], v[5])
@@ -247,6 +252,28 @@ def tree_dynamics(
             if a >= 0:
                 for n in range(10):
                     inertia[a, n] += inertia[b, n]
+                for n in range(6):
+                    wrench[a, n] += wrench[b, n]
+
+
+@kernel
+def tree_inverse_dynamics(tree_at, pose_at, bodies_at, work_at, q_inout, rate, rate_change, load, force_out):
+    """Compute inverse dynamics only, of many states; arguments as of `tree_dynamics`."""
+    tree, pose, bodies, work = load_shared(tree_at, pose_at, bodies_at, work_at)
+    inertia, wrench, direction = work.inertia, work.wrench, pose.direction
+    for state in range(len(q_inout)):
+        compute_poses(tree_at, q_inout[state], pose_at)
+        for b in range(len(tree.body_part)):
+            _inertia_at_origin(bodies, pose, b, inertia)
+        _find_required_wrenches(tree, pose, inertia, bodies.gravity, rate[state], rate_change[state], load[state], work)
+        required = force_out[state]
+        required[:] = 0.0
+        for link in range(len(tree.child) - 1, -1, -1):
+            b, a = tree.child[link], tree.parent[link]
+            for p in range(tree.first[link], tree.first[link + 1]):
+                if tree.part_variable[p] >= 0:
+                    required[tree.part_variable[p]] += _part_power(direction, p, wrench[b])
+            if a >= 0:
                 for n in range(6):
                     wrench[a, n] += wrench[b, n]
 

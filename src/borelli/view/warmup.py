@@ -24,4 +24,4 @@ def compile_pictures() -> None:
     render(empty, actors, camera_for(corner, 1.0), 8, 8)
 
 
-TASKS = (CompileTask("pictures", compile_pictures, 7),)
+TASKS = (CompileTask("pictures", compile_pictures, 12),)

@@ -15,4 +15,4 @@ def compile_loops() -> None:
     Rollout(sample.compiled).run(sample.state, sample.inputs, make_step_inputs(sample.compiled), 1)
 
 
-TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in POINTER_TASKS)),)
+TASKS = (CompileTask("step", compile_loops, 8, needs=tuple(part.name for part in POINTER_TASKS)),)

@@ -14,8 +14,8 @@ from borelli.optimal.casadi_import import ca
 from borelli.optimal.certificate.certificate import Certificate, Check
 from borelli.optimal.certificate.optimality import ACTIVE, check_optimality
 from borelli.optimal.certificate.resimulation import Resimulation, resimulate
+from borelli.optimal.nlp_solvers.solver_result import SolverResult
 from borelli.optimal.problem import Problem, bounds_of
-from borelli.optimal.solver_result import SolverResult
 from borelli.optimal.system import names_of
 from borelli.optimal.transcription.nlp import Nlp
 from borelli.optimal.transcription.point_functions import PointFunctions, system_parameters

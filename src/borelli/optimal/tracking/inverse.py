@@ -23,9 +23,9 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.certificate.certify import CertificateLimits
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.problem import Phase, Problem
 from borelli.optimal.solver import solve
-from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.muscle_group import MuscleGroup, make_muscle_group
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate

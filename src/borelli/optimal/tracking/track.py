@@ -11,8 +11,8 @@ from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import SettingsError
 from borelli.muscles.fitted_paths import FittedPaths
 from borelli.optimal.certificate.certify import CertificateLimits
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solver import solve
-from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.contact import SphereContact
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate, Ranges
 from borelli.optimal.tracking.reference import make_reference

@@ -18,9 +18,9 @@ from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import SettingsError
 from borelli.optimal.certificate.certify import CertificateLimits
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solution import Solution
 from borelli.optimal.solver import solve
-from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.tree_system import Forces
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.tracking.changes import Change, ChangedPerson, apply_changes, parse_change

@@ -15,9 +15,9 @@ from borelli.muscles.hill import make_muscle_arrays
 from borelli.muscles.metabolics import metabolic_power
 from borelli.numerics.vectors import Array
 from borelli.optimal.certificate.certify import CertificateLimits
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solution import Solution
 from borelli.optimal.solver import solve
-from borelli.optimal.solver_result import Iterate
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.walking.walking_problem import (

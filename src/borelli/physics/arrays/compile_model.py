@@ -13,7 +13,7 @@ from borelli.model.model import Model, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.joints import JointTables, compile_joints
 from borelli.physics.arrays.shapes import ShapeTables, compile_shapes
-from borelli.physics.inputs import Drive, Residual
+from borelli.physics.inputs import Drive, Residual, check_drive
 from borelli.physics.solver_settings import SolverSettings, check_step
 
 Floats = NDArray[np.float64]
@@ -157,6 +157,7 @@ def compile_model(
     body_index = {body.name: i for i, body in enumerate(model.bodies)}
     com = np.array([body.center_of_mass for body in model.bodies]).reshape(-1, 3)
     kinematic = np.array([body.kinematic for body in model.bodies], np.uint8)
+    drives = [check_drive(drive) for drive in drives]
     driven = _driven(model, drives)
     notes: list[str] = []
     as_one = {drive.coordinate for drive in drives if balls_as_one or _is_hard(drive)}

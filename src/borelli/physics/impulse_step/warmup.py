@@ -23,5 +23,5 @@ def compile_impulse_step() -> None:
 
 
 TASKS = (
-    CompileTask("impulse", compile_impulse_step, 5, needs=tuple(task.name for task in POINTER_TASKS), group="control"),
+    CompileTask("impulse", compile_impulse_step, 4, needs=tuple(task.name for task in POINTER_TASKS), group="control"),
 )

@@ -20,7 +20,7 @@ def compile_muscle_steps() -> None:
 
 TASKS = (
     CompileTask(
-        "muscle steps", compile_muscle_steps, 0, needs=tuple(task.name for task in POINTER_TASKS), group="muscles"
+        "muscle steps", compile_muscle_steps, 6, needs=tuple(task.name for task in POINTER_TASKS), group="muscles"
     ),
 )
 """Impulse steps with muscles are compiled at their first use, from the kernels of impulse steps and these."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from borelli.errors import FileFormatError, SettingsError
 from borelli.files.atomic import atomic_path
 from borelli.files.paths import as_path
-from borelli.optimal.solver_result import Iterate
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.transcription.nlp import Nlp
 
 Array = NDArray[np.float64]

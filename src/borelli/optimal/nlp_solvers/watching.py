@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from borelli.optimal.solver_result import Iterate
+from borelli.optimal.nlp_solvers.solver_result import Iterate
 
 
 class Supervisor:

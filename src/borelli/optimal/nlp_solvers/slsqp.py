@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
-from borelli.optimal.solver_result import Iterate, SolverResult, Watch
+from borelli.optimal.nlp_solvers.solver_result import Iterate, SolverResult, Watch
 from borelli.optimal.transcription.nlp import Nlp
 
 Array = NDArray[np.float64]
