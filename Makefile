@@ -11,6 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 WORKERS ?= 2
+# byte code is kept: tests start Python hundreds of times
+export PYTHONDONTWRITEBYTECODE :=
 # supported interpreters: those on PATH that run, and those of pyenv
 PYTHONS = $(shell for v in 3.11 3.12 3.13; do for p in python$$v $(HOME)/.pyenv/versions/$$v.*/bin/python; do \
 	$$p -c '' 2> /dev/null && echo $$p && break; done; done)

@@ -148,7 +148,8 @@ def test_a_chain_under_traditional_control_needs_ever_shorter_steps():
         speeds = [
             np.abs(data["coordinate_velocity"].sel(time=slice(2.0, 3.0)).values).max() for data in (chatter, calm)
         ]
-        assert speeds[0] > 50.0 > 2.0 > speeds[1]  # [rad/s]
+        # with closed joints kp 25 chatters by 25 rad/s; joints that opened took part in it, by more than 50 rad/s
+        assert speeds[0] > 20.0 > 2.0 > speeds[1]  # [rad/s]
     assert calm["body_position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.36, abs=0.01)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from borelli.physics.rows.contact_rows import FRICTION, TANGENT_BETA
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.solver.elimination_order import POSITION
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM
+from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM, SOLUTION
 
 LOWER = np.tril_indices(6)
 
@@ -39,7 +39,9 @@ def mass_matrices(simulation: Simulation) -> tuple[np.ndarray, np.ndarray]:
 
 def contact_defects(simulation: Simulation) -> ContactDefects:
     """Return the defects of a simulation without kinematic bodies, after `advance`."""
-    work, tables, twist = simulation.work, simulation.compiled.tables, simulation.state.twist
+    work, tables = simulation.work, simulation.compiled.tables
+    position = work.graph.node[: len(simulation.state.position), POSITION]
+    twist = work.factor.block[position, SOLUTION : SOLUTION + 6]  # closing joints may change that of the state
     rows, touch = work.rows, work.contact_arrays
     mass, free = mass_matrices(simulation)
     used, entries = int(rows.used[0]), int(rows.first[rows.used[0]])

@@ -11,8 +11,9 @@ from borelli.physics.impulse_step.arrays import compile_impulse, make_target_tra
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state
-from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import make_inputs
+
+from .nets import net_model
 
 COORDINATES = {"hinge": 1, "ball": 3, "universal": 2, "fixed": 0}
 
@@ -75,7 +76,7 @@ class Run(NamedTuple):
 def simulation_of(model, step, steps, *, soft=False, **start):
     """Return a simulation without controls."""
     if soft:
-        compiled = compile_model(model, step=step, settings=SolverSettings(close_joints=True))
+        compiled = compile_model(model, step=step)
         return Simulation(compiled, initial_state(compiled, **start), make_inputs(compiled))
     compiled, controls = compile_impulse(model, step=step, controlled={})
     count = len(model.coordinates)
@@ -144,3 +145,34 @@ def ring(bars, *, radius=0.3, pinned=True):
     joints += [hinge(f"j{k}", f"b{k - 1}", f"b{k}", end) for k in range(1, bars)]
     joints.append(hinge("close", f"b{bars - 1}", "b0", end, closes_loop=True))
     return Model("ring", tuple(bodies), tuple(joints))
+
+
+def run_loops(seed, duration, *, soft=False):
+    """Return a run of a ring of 4 to 12 bars, pinned or free in space, with random velocities."""
+    draw = np.random.default_rng(seed)
+    bars, pinned = int(draw.integers(4, 13)), bool(draw.random() < 0.5)
+    rate = int(draw.choice([1000, 240, 120, 60, 30]))
+    model, steps = ring(bars, radius=float(draw.uniform(0.05, 0.5)), pinned=pinned), int(duration * rate)
+    simulation = simulation_of(model, 1.0 / rate, steps + 1, soft=soft)
+    for i, body in enumerate(model.bodies):
+        simulation.state.position[i], simulation.state.quaternion[i] = body.frame.position, body.frame.orientation
+    simulation.state.twist[:] = draw.normal(size=(bars, 6))
+    run(simulation, 1)
+    return run(simulation, steps)
+
+
+def run_net(seed, duration, *, soft=False):
+    """Return a run of a net of 3 x 3 to 5 x 5 balls, held at two corners and released flat."""
+    draw = np.random.default_rng(seed)
+    rate = int(draw.choice([1000, 240, 120, 60, 30]))
+    steps = int(duration * rate)
+    return run(simulation_of(net_model(int(draw.integers(3, 6))), 1.0 / rate, steps + 1, soft=soft), steps)
+
+
+def run_passive(seed, duration, *, soft=False):
+    """Return a run of a random system, 180 trees of 200, 15 rings and 5 nets, and its kind."""
+    if seed % 40 == 39:
+        return run_net(seed, duration, soft=soft), "net"
+    if seed % 40 in (9, 19, 29):
+        return run_loops(seed, duration, soft=soft), "ring"
+    return run_tree(seed, duration, soft=soft), "tree"

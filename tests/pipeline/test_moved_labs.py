@@ -11,16 +11,19 @@ from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
 
 from ..shared_data import shared
-from .shared_trials import PIG, SUBJECT01, WALK, settings_of
+from .shared_trials import OVERGROUND, PIG, SUBJECT01, WALK, settings_of
 
-TRIALS = (f"{SUBJECT01}_walk1.trc", f"{WALK}/motion_capture_walk.trc", f"{PIG}_Motion-FlatFoot-Full.c3d")
+TRIALS = (
+    f"{SUBJECT01}_walk1.trc", f"{WALK}/motion_capture_walk.trc", OVERGROUND, f"{PIG}_Motion-FlatFoot-Full.c3d",
+)  # fmt: skip
+"""With plates, and a static trial but for one."""
 ANGLES = (20.0, 50.0, 90.0, 130.0, 170.0, 180.0, 230.0, 270.0, 310.0)
 """[degrees] about the vertical."""
 MIRROR = np.array([1.0, -1.0, 1.0])
 POINTS = ("marker_position", "plate_center_of_pressure", "plate_corners")
 AXIAL = "plate_free_moment"
-MAX_ANGLE, MAX_MOMENT = 1e-5, 1e-6
-"""[deg], [N m/kg, N/kg] of difference: rounding, as solvers pass it on."""
+MAX_ANGLE, MAX_DIFFERENCE = 1e-5, 1e-6
+"""[deg], [N m/kg, N/kg, W/kg, J/kg, m] of difference: rounding, as solvers pass it on."""
 
 
 def moved(recording, turn, shift, sign=None):
@@ -61,55 +64,104 @@ def results(tmp_path_factory):
         key = name, angle, shift, sign is not None
         if key not in known:
             folder, settings = tmp_path_factory.mktemp("lab"), settings_of(name)
-            turn = Rotation.from_euler("z", angle, degrees=True).as_matrix()
+            turn, displacement = by_angle(angle, shift)
             trial = read_recording(shared(name))
             if settings.forces is not None:
                 trial = add_plates(trial, read_recording(settings.forces))
-            for file, one in (("trial.nc", trial), ("static.nc", read_recording(settings.static))):
-                moved(with_twins(one), turn, shift * np.array([1.0, -2.0, 0.0]), sign).to_netcdf(folder / file)
-            still = replace(settings, static=folder / "static.nc", forces=None)
+            files = {"trial.nc": trial}
+            if settings.static is not None:
+                files["static.nc"] = read_recording(settings.static)
+            for file, one in files.items():
+                moved(with_twins(one), turn, displacement, sign).to_netcdf(folder / file)
+            static = folder / "static.nc" if settings.static is not None else None
+            still = replace(settings, static=static, forces=None)
             (known[key],) = analyze([folder / "trial.nc"], folder / "out", still)
         return known[key]
 
     return analyzed
 
 
-def differences(one, two, mirrored=False):
-    """Return the largest differences of joint angles [deg], moments [N m/kg] and vertical forces [N/kg]."""
+def differences(one, two, turn, shift, sign=None):
+    """Return the largest differences of the results of a lab and of a moved one, by what they are of."""
     names = [str(n) for n in one.energy.torques.data["coordinate"].values if not str(n).startswith("root_")]
-    twins, signs = names, np.ones(len(names))
-    feet = others = ["right", "left"]
-    if mirrored:
+    twins, signs, feet = names, np.ones(len(names)), ["right", "left"]
+    if sign is not None:
         swap = {"_r": "_l", "_l": "_r"}
-        twins = [n[:-2] + swap[n[-2:]] if n[-2:] in swap else n for n in names]
+        twins, feet = [n[:-2] + swap[n[-2:]] if n[-2:] in swap else n for n in names], feet[::-1]
         signs = np.array([1.0 if n[-2:] in swap or n.endswith("flexion") else -1.0 for n in names])
-        others = feet[::-1]
+    by_name, other_name = {"coordinate": names}, {"coordinate": twins}
+    by_foot, other_foot = {"foot": ["right", "left"]}, {"foot": feet}
     mass = one.energy.torques.motion.model.mass
-    result = []
-    for variable, scale in (("coordinate_value", 180.0 / np.pi), ("torque", 1.0 / mass)):
-        pair = [
-            (e.energy.torques.motion if variable == "coordinate_value" else e.energy.torques).data[variable]
-            .sel(coordinate=which).values for e, which in ((one, names), (two, twins))
-        ]  # fmt: skip
-        assert np.array_equal(*map(np.isnan, pair))
-        result.append(scale * np.nanmax(np.abs(pair[0] - signs * pair[1])))
-    force = [
-        e.energy.torques.data["ground_reaction_force"].sel(foot=which, axis="z").values
-        for e, which in ((one, feet), (two, others))
-    ]
-    return *result, np.nanmax(np.abs(force[0] - force[1])) / mass
+
+    def largest(results, variable, here, there, scale, change=lambda values: values):
+        first, second = (
+            scale * result.data[variable].sel(known).values
+            for result, known in zip(results, (here, there), strict=True)
+        )
+        assert first.shape == second.shape
+        first = change(first)
+        assert np.array_equal(np.isnan(first), np.isnan(second))
+        return np.nanmax(np.abs(first - second), initial=0.0)
+
+    def vectors(moved_by, sign=sign):
+        return lambda values: (values if sign is None else values * sign) @ turn.T + moved_by
+
+    torques = one.energy.torques, two.energy.torques
+    motions, energies = tuple(t.motion for t in torques), (one.energy, two.energy)
+    none, axial = np.zeros(3), None if sign is None else -sign
+    found = {
+        "angle": largest(motions, "coordinate_value", by_name, other_name, 180.0 / np.pi, lambda v: signs * v),
+        "moment": largest(torques, "torque", by_name, other_name, 1.0 / mass, lambda v: signs * v),
+        "power": largest(energies, "joint_power", by_name, other_name, 1.0 / mass),
+        "force": largest(torques, "ground_reaction_force", by_foot, other_foot, 1.0 / mass, vectors(none)),
+        "residual force": largest(torques, "residual_force", {}, {}, 1.0 / mass, vectors(none)),
+        "residual moment": largest(torques, "residual_moment", {}, {}, 1.0 / mass, vectors(none, axial)),
+        "free moment": largest(torques, "free_moment", by_foot, other_foot, 1.0 / mass, vectors(none, axial)),
+        "pressure": largest(torques, "center_of_pressure", by_foot, other_foot, 1.0, vectors(shift)),
+        "power of the center of mass": largest(energies, "center_of_mass_power", by_foot, other_foot, 1.0 / mass),
+    }
+    for name in ("positive_work", "negative_work"):
+        found[name] = largest(energies, name, by_name, other_name, 1.0 / mass)
+    for name in ("kinetic_energy", "potential_energy", "total_joint_power", "ground_power", "residual_power"):
+        found[name] = largest(energies, name, {}, {}, 1.0 / mass)
+    return found
+
+
+def numbers(value, path=()):
+    """Return the numbers of a summary by their path, without the time that stages took."""
+    if isinstance(value, dict):
+        return {k: v for key, one in value.items() if key != "runtime_s" for k, v in numbers(one, (*path, key)).items()}
+    return {path: value} if isinstance(value, int | float) else {}
+
+
+def same_summary(one, two):
+    known, moved_lab = numbers(one.summary), numbers(two.summary)
+    assert len(known) > 100
+    assert moved_lab == pytest.approx(known, rel=1e-6, abs=1e-6)
 
 
 def judge(found):
-    angle, moment, force = found
-    print(f"angles {angle:.1e} deg, moments {moment:.1e} N m/kg, vertical forces {force:.1e} N/kg")
-    assert angle < MAX_ANGLE
-    assert max(moment, force) < MAX_MOMENT
+    print({name: float(f"{value:.1e}") for name, value in found.items()})
+    assert found.pop("angle") < MAX_ANGLE
+    assert max(found.values()) < MAX_DIFFERENCE, found
+
+
+def by_angle(angle, shift=0.0):
+    """Return the arguments of `moved` for a turn [degrees] about the vertical and a shift [m]."""
+    return Rotation.from_euler("z", angle, degrees=True).as_matrix(), shift * np.array([1.0, -2.0, 0.0])
 
 
 @pytest.mark.data
-def test_a_turned_and_shifted_lab_gives_the_same_results(results):
-    judge(differences(results(TRIALS[0]), results(TRIALS[0], 50.0, 3.0)))
+@pytest.mark.parametrize(("angle", "shift"), [(50.0, 3.0), (230.0, 0.0)])
+def test_a_turned_and_shifted_lab_gives_the_same_results(results, angle, shift):
+    one, two = results(TRIALS[0]), results(TRIALS[0], angle, shift)
+    judge(differences(one, two, *by_angle(angle, shift)))
+    same_summary(one, two)
+
+
+@pytest.mark.data
+def test_a_mirrored_person_gives_mirrored_results(results):
+    judge(differences(results(TRIALS[0]), results(TRIALS[0], sign=MIRROR), *by_angle(0.0), MIRROR))
 
 
 @pytest.mark.data
@@ -117,11 +169,13 @@ def test_a_turned_and_shifted_lab_gives_the_same_results(results):
 @pytest.mark.parametrize("angle", ANGLES)
 @pytest.mark.parametrize("name", TRIALS)
 def test_any_turn_gives_the_same_results(results, name, angle):
-    judge(differences(results(name), results(name, angle, 1.0)))
+    one, two = results(name), results(name, angle, 1.0)
+    judge(differences(one, two, *by_angle(angle, 1.0)))
+    same_summary(one, two)
 
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRIALS)
+@pytest.mark.parametrize("name", TRIALS[1:])
 def test_mirrored_people_give_mirrored_results(results, name):
-    judge(differences(results(name), results(name, sign=MIRROR), mirrored=True))
+    judge(differences(results(name), results(name, sign=MIRROR), *by_angle(0.0), MIRROR))

@@ -242,3 +242,11 @@ def test_every_element_of_real_mujoco_models_is_read_or_listed():
         notes = " ".join(note for note in read_model(path).notes if note.startswith("Not read"))
         for tag in {element.tag for element in root.walk()} - set(READ_OR_DRAWN.split()):
             assert re.search(rf"\d {tag}\b", notes), (name, tag, notes)
+
+
+def test_shapes_without_names_are_listed_by_kind_and_body(tmp_path):
+    model = human()
+    stated = write_model(model, tmp_path / "human.osim")
+    (text,) = (text for text in model_losses(model, tmp_path / "human.osim", stated) if " shapes: " in text)
+    boxes = sum(shape.kind == "box" and not shape.name for body in model.bodies for shape in body.shapes)
+    assert boxes > 5 and text.count("box of ") == boxes and ", ," not in text

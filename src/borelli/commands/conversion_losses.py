@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from borelli.errors import BorelliError, list_names
 from borelli.model.formats.parsing import LossNote
 from borelli.model.io import read_model
-from borelli.model.model import Model
+from borelli.model.model import GROUND, Model
 from borelli.numerics.vectors import Array
 from borelli.recording.io import read_recording
 from borelli.recording.recording import LAYOUT, Recording
@@ -79,17 +78,19 @@ def model_losses(model: Model, path: Path, stated: Sequence[str]) -> list[str]:
     except BorelliError as error:
         return [*lost, f"everything: the file cannot be read again ({error})"]
     for name, words in ELEMENTS.items():
-        before, after = ([one.name for one in _elements(each, name)] for each in (model, back))
+        before, after = (_element_names(each, name) for each in (model, back))
         gone = [one for one in before if one not in set(after)]
         if len(after) < len(before):
             lost.append(f"{len(before) - len(after)} of {len(before)} {words}: {list_names(gone, 40)}")
     return lost
 
 
-def _elements(model: Model, name: str) -> Sequence[Any]:
-    if name == "shapes":
-        return [shape for shapes in (model.ground, *(body.shapes for body in model.bodies)) for shape in shapes]
-    return list(getattr(model, name))
+def _element_names(model: Model, elements: str) -> list[str]:
+    """Return the names of elements; of shapes without a name their kind and body."""
+    if elements != "shapes":
+        return [one.name for one in getattr(model, elements)]
+    owners = [(GROUND, model.ground), *((body.name, body.shapes) for body in model.bodies)]
+    return [shape.name or f"{shape.kind} of {owner}" for owner, shapes in owners for shape in shapes]
 
 
 def _other_axes(recording: Recording, back: Recording) -> bool:

@@ -129,7 +129,8 @@ def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
     model = energy.torques.motion.model
     root = set(root_coordinates(model))
     kept = [i for i, name in enumerate(map(str, data["coordinate"].values)) if name not in root]
-    names = [f"{opensim_columns(model).names[i]}_power" for i in kept]
+    columns = opensim_columns(model)
+    names = [f"{columns.names[i]}_power" for i in kept]
     values = np.column_stack([data["joint_power"].values[:, kept], data["residual_power"].values])
     return data["time"].values, [*names, "residual_power"], values
 

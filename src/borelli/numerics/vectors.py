@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from math import hypot
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+MEDIAN_STEPS, MEDIAN_TOLERANCE = 200, 1e-6
+"""Largest number of steps of the geometric median, and a last step that is small enough, in units of the vectors."""
 
 
 def cross(a: Array, b: Array) -> Array:
@@ -18,3 +23,19 @@ def cross(a: Array, b: Array) -> Array:
         np.multiply(a[..., k, :], b[..., j, :], out=product)
         np.subtract(out, product, out=out)
     return result
+
+
+def geometric_median(vectors: Array, weights: Array) -> Array:
+    """Return the point (2,) with the least weighted sum of distances from vectors (count, 2): Weiszfeld (1937).
+
+    Unlike medians along the axes, it turns with them.
+    """
+    x, y = np.ascontiguousarray(vectors.T)
+    median = weights @ vectors / weights.sum()
+    for _ in range(MEDIAN_STEPS):
+        pull = weights / np.maximum(np.hypot(x - median[0], y - median[1]), MEDIAN_TOLERANCE)
+        nearer = pull @ vectors / pull.sum()
+        if hypot(*(nearer - median)) < MEDIAN_TOLERANCE:
+            return np.asarray(nearer)
+        median = nearer
+    return np.asarray(median)

@@ -19,8 +19,10 @@ from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.collision.detect import find_contacts
+from borelli.physics.joint_closing import close_joints, close_positions, solve_changes
 from borelli.physics.rows.contact_rows import fill_contact_rows
-from borelli.physics.soft_step import close_joints, fill_persistent_rows, prepare_solve, step
+from borelli.physics.rows.persistent_rows import fill_persistent_rows
+from borelli.physics.soft_step import prepare_solve, step
 from borelli.physics.solver.contact_response import compute_contact_response
 from borelli.physics.solver.coulomb_newton import solve_contacts, solve_coulomb_law
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
@@ -82,6 +84,8 @@ def soft_step_groups(sample: Sample) -> dict[str, dict[Any, tuple[Any, ...]]]:
         "contacts": {find_contacts: (shapes, sample.state.position, sample.work.scratch.rotation, 0.0, contacts)},
         "rows": {fill_persistent_rows: (tables, state, inputs, rows, scratch, 0, True)},
         "step": {
+            close_positions: (table, tables, state, inputs, work, 0, 0.0),
+            solve_changes: (table, tables, state, work, False, 0),
             close_joints: (table, tables, state, inputs, work, 0),
             solve_contacts: (table, work, 0, 0, 0, 0, 0, 0.0),
             step: (table, tables, state, inputs, work, 0),

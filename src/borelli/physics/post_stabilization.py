@@ -25,8 +25,9 @@ from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.function_pointers import pointers
 from borelli.physics.inputs import Drive
 from borelli.physics.rigid_bodies import compute_rotations, load_bodies
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import fill_persistent_rows_by_pointer, prepare_solve_by_pointer
+from borelli.physics.soft_step import prepare_solve_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION, Capacity
 from borelli.physics.solver.gauss_seidel import make_joint_blocks, sweep_joints_by_pointer

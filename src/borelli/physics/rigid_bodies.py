@@ -191,12 +191,18 @@ def copy_poses(position, quaternion, position_out, quaternion_out):
 
 
 @inline
+def copy_twists(source, out):
+    """Copy velocities of all bodies."""
+    for b in range(len(source)):
+        for n in range(6):
+            out[b, n] = source[b, n]
+
+
+@inline
 def copy_bodies(source, out):
     """Copy poses and twists of all bodies."""
     copy_poses(source.position, source.quaternion, out.position, out.quaternion)
-    for b in range(len(source.twist)):
-        for n in range(6):
-            out.twist[b, n] = source.twist[b, n]
+    copy_twists(source.twist, out.twist)
 
 
 @kernel_function

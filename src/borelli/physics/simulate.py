@@ -30,9 +30,10 @@ from borelli.physics.force_elements.elements import DriveSchedule, ForceElement
 from borelli.physics.force_elements.evaluate import ElementInputs, Elements, placeholder_forces
 from borelli.physics.force_elements.sensors import Sensor, add_sensors, check_sensors
 from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.joint_closing import JOINTS_LEFT_OPEN
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
-from borelli.physics.soft_step import ENERGY_NOT_KEPT, JOINTS_LEFT_OPEN
+from borelli.physics.soft_step import ENERGY_NOT_KEPT
 from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 

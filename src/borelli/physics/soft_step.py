@@ -5,37 +5,31 @@
 
 from __future__ import annotations
 
-from math import isnan, sqrt
-
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.indices import (
     CONTACT_COUNT,
     CONTACT_MARGIN,
-    COUPLING_ROWS,
-    DRIVE_ROWS,
     FRICTION_SOLVES,
     FRICTION_TOLERANCE,
     GAUSS_SEIDEL_SWEEPS,
     MAX_FRICTION_SOLVES,
     NEWTON_ITERATIONS,
     REFINEMENTS,
-    ROWS_END,
-    SQUARED_MARKER_SPEED,
     STATUS,
     STEP_SIZE,
 )
 from borelli.physics.collision.detect import find_contacts_by_pointer
-from borelli.physics.group_momentum import restore_angular_momentum, tally_groups
-from borelli.physics.joints.coordinates import coordinates_from_poses
+from borelli.physics.joint_closing import close_joints_by_pointer, needs_closing
 from borelli.physics.rigid_bodies import (
     add_wrenches,
     compute_rotations,
     compute_target_twists,
+    copy_poses,
+    copy_twists,
     integrate_poses,
     is_finite,
     load_bodies,
-    move_body,
     sum_applied_forces,
 )
 from borelli.physics.rows.contact_rows import (
@@ -47,52 +41,36 @@ from borelli.physics.rows.contact_rows import (
     TANGENT,
     fill_contact_rows_by_pointer,
 )
-from borelli.physics.rows.coordinate_rows import (
-    fill_coupling_rows,
-    fill_drive_rows,
-    fill_limit_rows,
-    set_drive_targets_from_twists,
-)
-from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints, put_point_arm
-from borelli.physics.rows.laws import bounded_law, fixed_impulse, no_law, soft_law
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
-from borelli.physics.solver.elimination_order import BODY, mark_for_factoring, order_bodies
+from borelli.physics.solver.elimination_order import mark_for_factoring, order_bodies
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     ACTIVE_PIECE,
     IMPULSE,
     KIND,
-    MOMENTUM,
     NEWTON_STEPS,
-    SOLUTION,
     list_rows,
 )
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
-from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
-from borelli.physics.vectors import to_world
+from borelli.physics.solver.newton import (
+    CAPACITY_EXCEEDED,
+    MAX_NEWTON_ITERATIONS,
+    NEWTON_BEFORE_INTERIOR_POINT,
+    NOT_FINITE,
+    SOLVED,
+    init_active_pieces,
+    newton_by_pointer,
+)
 
-NEWTON_BEFORE_INTERIOR_POINT = 15
-"""Newton iterations before the interior-point method takes over."""
-MAX_NEWTON_ITERATIONS = 200
-"""Newton iterations in all."""
 PLAIN_SOLVES = 3
 """Solves for the friction bounds after which all contacts are solved together; again after as many."""
 MAX_QUICK_ITERATIONS = 4
 """Newton iterations of a solve above which contacts are changing and are solved together at once."""
 BOUND_DAMPING = 0.5
 """Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
-MAX_JOINT_GAP = 5e-5
-"""Errors of hard joints [m or rad] that are left to the next step, which corrects a fraction of them."""
-CLOSED_JOINT_GAP = 1e-5
-"""Errors to which larger ones are reduced."""
-MAX_PROJECTIONS = 200
-"""Maximum number of projections that close the joints."""
-MAX_ROTATION = 0.5
-"""Maximum angle [rad] by which one of them rotates a body."""
-JOINTS_LEFT_OPEN = 16
-"""Status added when joints could not be closed: taut nets and contradictory contacts have no pose without errors."""
 ENERGY_NOT_KEPT = 32
 """Status added when an impulse step did not keep its energy, which was only prevented from rising."""
 FRICTION_NOT_CONVERGED = 8
@@ -118,100 +96,18 @@ def step(pointers, tables, state_at, inputs, work, index):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
+        copy_poses(state.position, state.quaternion, scratch.begin_position, scratch.begin_quaternion)
+        copy_twists(state.twist, scratch.begin_twist)
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        ranges = tables.joints.row_ranges
-        is_driven = ranges[ROWS_END] > ranges[DRIVE_ROWS] or len(inputs.marker) > 0 or aimed
-        if len(tables.joints.hard_row) > 0 and not is_driven:
+        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0 and not aimed and len(inputs.marker) == 0
+        if is_exact and needs_closing(tables.joints, rows.c, state.twist, h):
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 
 
 step_by_pointer = by_pointer(step)
-
-
-@inline
-def _largest_joint_error(joints, c, h):
-    """Return the largest error of a hard row [m or rad]."""
-    largest = 0.0
-    for n in range(len(joints.hard_row)):
-        largest = max(largest, abs(c[joints.hard_row[n], 0]) / joints.hard_alpha[n])
-    return h * largest
-
-
-@inline
-def _load_projection(joints, rows, graph, factor):
-    """Set the laws of hard rows to the correction of all of their errors; disable all others, and momenta."""
-    for k in range(rows.used[0]):
-        rows.offset[k] = 0.0
-        if factor.mark[k, KIND] != ABSENT and (k >= joints.row_ranges[COUPLING_ROWS] or rows.beta[k, 0] > 0.0):
-            rows.break_u[k, 0] = rows.c[k, 0]
-            fixed_impulse(rows, k, 0.0)
-    for n in range(len(joints.hard_row)):
-        k = joints.hard_row[n]
-        if k >= joints.row_ranges[COUPLING_ROWS]:
-            soft_law(rows, k, rows.break_u[k, 0], 0.0)
-        rows.c[k, 0] /= joints.hard_alpha[n]
-    for k in range(graph.count[0]):
-        for n in range(6):
-            factor.block[k, MOMENTUM + n] = 0.0
-
-
-@inline
-def _move_by_solution(graph, block, state, velocity, h):
-    """Move bodies by the solved velocities for a time h, shortened so that no body rotates by much."""
-    fastest = 0.0
-    for k in range(graph.count[0]):
-        b = graph.node[k, BODY]
-        for n in range(6):
-            velocity[b, n] = block[k, SOLUTION + n]
-        fastest = max(fastest, velocity[b, 3] ** 2 + velocity[b, 4] ** 2 + velocity[b, 5] ** 2)
-    time = h if h * h * fastest <= MAX_ROTATION**2 else MAX_ROTATION / sqrt(fastest)
-    position, quaternion = state.position, state.quaternion
-    for k in range(graph.count[0]):
-        move_body(graph.node[k, BODY], time, velocity, position, quaternion, position, quaternion)
-
-
-@kernel_function
-def close_joints(pointers, tables, state_at, inputs, work, index):
-    """Move bodies until hard joints are closed, by the least kinetic distance, and keep their angular momentum.
-
-    With the rows J and masses M of the poses at hand and C the errors, M dx = J^T p, J dx = -C, repeated. Returns
-    SOLVED or JOINTS_LEFT_OPEN.
-    """
-    state, rows, scratch = load_shared(state_at, work.rows, work.scratch)
-    graph, factor = load_shared(work.graph, work.factor)
-    joints, h, status = tables.joints, tables.parameters[STEP_SIZE], JOINTS_LEFT_OPEN
-    for projection in range(MAX_PROJECTIONS):
-        compute_rotations(state.quaternion, scratch.rotation)
-        fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, False)
-        if not _largest_joint_error(joints, rows.c, h) > (MAX_JOINT_GAP if projection == 0 else CLOSED_JOINT_GAP):
-            status = SOLVED
-            break
-        if projection == 0:
-            for k in range(rows.used[0]):
-                scratch.impulse[k] = factor.value[k, IMPULSE]
-            tally_groups(tables.bodies, graph, scratch.rotation, state, scratch.tally_before)
-        load_bodies(tables.bodies, tables.gravity, state_at, work.scratch, work.graph, factor.block, 0.0, False)
-        _load_projection(joints, rows, graph, factor)
-        mark_for_factoring(graph, 1)
-        switching = init_active_pieces(work.rows, work.factor)
-        solved = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
-        for j in range(len(joints.kind)):
-            for k in range(joints.row_first[j], joints.row_first[j + 1]):
-                soft_law(rows, k, 0.0, joints.beta[j])
-        if solved != SOLVED or not is_finite(graph, factor.block):
-            break
-        _move_by_solution(graph, factor.block, state, scratch.aim, h)
-    if projection > 0:
-        restore_angular_momentum(tables.bodies, graph, scratch.rotation, state, scratch.tally_before, scratch.tally)
-        for k in range(rows.used[0]):
-            factor.value[k, IMPULSE] = scratch.impulse[k]
-    return status
-
-
-close_joints_by_pointer = by_pointer(close_joints)
 
 
 @inline_into_caller
@@ -236,74 +132,6 @@ def fill_rows(pointers, tables, state_at, inputs, work, margin, index, aimed):
     if contact_count > 0:
         fill_contact_rows_by_pointer(pointers, tables, state_at, work, contact_count)
     return contact_count
-
-
-@kernel_function
-def fill_persistent_rows(tables, state, inputs, rows, scratch, index, aimed):
-    """Write all rows but those of contacts: joints, couplings, limits, drives, marker springs, residuals."""
-    joints, h = tables.joints, tables.parameters[STEP_SIZE]
-    pose_joints(joints, state.position, scratch.rotation, state.coordinate)
-    fill_joint_rows(joints, rows, h)
-    if len(joints.joint) > 0 and joints.row_ranges[ROWS_END] > joints.row_ranges[COUPLING_ROWS]:
-        if len(inputs.drive_target) > 0:
-            for i in range(len(joints.joint)):
-                inputs.drives.target[i] = inputs.drive_target[index, i]
-        coordinates_from_poses(joints, state.twist, state.coordinate, scratch.speed)
-        fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
-        fill_limit_rows(joints, state.coordinate, scratch.speed, rows, h)
-        fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)
-    fill_prescribed_motion(joints, state.twist, rows)
-    if aimed:
-        set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
-    if len(inputs.marker) > 0:
-        _fill_marker_rows(
-            tables.marker_springs, inputs.marker, inputs.substeps[0], index, tables.parameters[SQUARED_MARKER_SPEED], h,
-            state.position, scratch.rotation, rows,
-        )
-    _fill_residual_rows(tables.residuals, scratch.aim, aimed, rows)
-
-
-fill_persistent_rows_by_pointer = by_pointer(fill_persistent_rows)
-
-
-@kernel_function
-def _fill_marker_rows(springs, marker, substeps, index, max_squared_speed, h, position, rotation, rows):
-    """Write three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
-
-    A marker acts while it is visible in this frame and the next and moves slower than the limit.
-    """
-    springs, rows = load_shared(springs, rows)
-    frame = index // substeps
-    fraction = (index - frame * substeps) / substeps
-    for i in range(len(springs.body)):
-        b, k = springs.body[i], springs.row[i]
-        e = rows.first[k]
-        squared_speed = 0.0
-        for n in range(3):
-            squared_speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
-        if isnan(squared_speed) or squared_speed > max_squared_speed:
-            for n in range(3):
-                no_law(rows, k + n)
-            continue
-        rx, ry, rz = to_world(rotation, b, springs.offset[i, 0], springs.offset[i, 1], springs.offset[i, 2])
-        put_point_arm(rows.jacobian, e, 1, rx, ry, rz)
-        for n in range(3):
-            arm = rx if n == 0 else (ry if n == 1 else rz)
-            rate = (marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)
-            now = marker[frame, i, n] + fraction * (marker[frame + 1, i, n] - marker[frame, i, n])
-            error = position[b, n] + arm - now
-            soft_law(rows, k + n, rate - springs.alpha[i] / h * error, springs.beta[i])
-
-
-@inline
-def _fill_residual_rows(residuals, aim, aimed, rows):
-    for i in range(len(residuals.body)):
-        k = residuals.row[i]
-        target = residuals.alpha[i] * aim[residuals.body[i], residuals.axis[i]] if aimed else 0.0
-        if residuals.max_impulse[i] < 1e300:
-            bounded_law(rows, k, target, residuals.beta[i], -residuals.max_impulse[i], residuals.max_impulse[i])
-        else:
-            soft_law(rows, k, target, residuals.beta[i])
 
 
 @inline

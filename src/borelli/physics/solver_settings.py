@@ -32,8 +32,6 @@ class SolverSettings:
     """Number of Gauss-Seidel sweeps per step."""
     marker_speed_limit: float = 10.0
     """Speed above which a marker is ignored in a step [m/s]."""
-    close_joints: bool = False
-    """Close hard joints after each soft step without drives; costs energy, of first order in the step."""
 
     def __post_init__(self) -> None:
         """Raise SettingsError for values that no step can use."""

@@ -11,6 +11,7 @@ from borelli.files.memory import check_memory
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
 from borelli.physics.group_momentum import TALLY_COLUMNS
+from borelli.physics.joint_closing import KEPT_COLUMNS
 from borelli.physics.rows.contact_rows import MAX_CONTACT_BODIES, ContactArrays, make_contact_arrays
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -21,7 +22,7 @@ from borelli.physics.solver.newton import Search, make_search
 
 Floats = NDArray[np.float64]
 
-ROW_NUMBERS = 200
+ROW_NUMBERS = 240
 """Numbers for each row in all work arrays together."""
 FOLD_SOFTNESS = 1e-8
 """A one-body row softer than this fraction of J M^-1 J^T is folded into its body's block."""
@@ -36,10 +37,15 @@ class Scratch(NamedTuple):
     """(n, 6) applied forces and torques at the center of mass."""
     aim: Floats
     """(n, 6) twists that lead to the poses of the next frame."""
+    begin_position: Floats
+    begin_quaternion: Floats
+    begin_twist: Floats
+    """(n, 3), (n, 4) and (n, 6) poses and velocities before the step."""
     speed: Floats
     """(q,) velocities of coordinates."""
     impulse: Floats
-    """(rows,) impulses of the step, while joints are closed after it."""
+    block: Floats
+    """(rows,) impulses and (n, KEPT_COLUMNS + 6) blocks of the step, while joints are closed after it."""
     tally_before: Floats
     tally: Floats
     """(groups, TALLY_COLUMNS) momenta before and after that."""
@@ -51,6 +57,8 @@ class Work(NamedTuple):
     """Arrays that a step writes to besides the state; without them the next step computes the same bits."""
 
     rows: Rows
+    kept_rows: Rows
+    """Directions and laws of the step, while joints are closed after it; before, errors of joints after the step."""
     graph: Graph
     graph_work: GraphWork
     factor: Factor
@@ -96,6 +104,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     links[:persistent] = tables.bodies.links
     return Work(
         rows=rows,
+        kept_rows=make_rows(entries),
         graph=make_graph(bodies, capacity.neighbors),
         graph_work=make_graph_work(bodies),
         factor=factor,
@@ -108,8 +117,12 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
             rotation=np.zeros((bodies, 3, 3)),
             wrench=np.zeros((bodies, 6)),
             aim=np.zeros((bodies, 6)),
+            begin_position=np.zeros((bodies, 3)),
+            begin_quaternion=np.zeros((bodies, 4)),
+            begin_twist=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
             impulse=np.zeros(len(entries)),
+            block=np.zeros((bodies, KEPT_COLUMNS + 6)),
             tally_before=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             tally=np.zeros((len(tables.bodies.group_kind), TALLY_COLUMNS)),
             solver_stats=np.zeros(4, np.int64),

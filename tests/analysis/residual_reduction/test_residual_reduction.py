@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads, plate_loads
+from borelli.analysis.dynamics.torques import newton_euler_torques
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.kinematics.differentiation import differentiate
+from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.kinematics import adjust_kinematics
 from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.stepped_torques import stepped_torques
@@ -37,6 +40,29 @@ def test_the_residual_falls_and_the_adjustment_stays_within_bounds(adjusted):
     for name, value in zip(names, largest, strict=True):
         allowed = bounds.get(name, ROTATION if "sacral" in name else 0.0)
         assert value <= 1.05 * allowed + 1e-12, name  # after several linearizations it may end a little beyond
+
+
+def test_the_outer_tenth_of_a_span_is_reduced_too(walk):
+    """The root errs by 3 mm at 2 Hz. The motion joins the unchanged one with its acceleration."""
+    motion, loads = walk
+    q, time = motion.coordinates.copy(), motion.data["time"].values
+    q[:, [c.name for c in motion.model.coordinates].index("root_z")] += 0.003 * np.sin(4.0 * np.pi * time)
+    motion = make_motion(motion.model, q, time, motion.rate)
+    curves = differentiate(motion)
+    used = np.zeros(len(curves.time), bool)
+    used[40:100] = True
+    found = adjust_kinematics(motion, loads, max_translation=TRANSLATION, max_rotation=ROTATION, used=used)
+    force = [
+        np.linalg.norm(newton_euler_torques(one, differentiate(one), loads).data["residual_force"], axis=1)
+        for one in (motion, found.motion)
+    ]
+    outer = np.r_[40 : 40 + round(0.1 * motion.rate), 100 - round(0.1 * motion.rate) : 100]
+    before, after = (np.sqrt((one[outer] ** 2).mean()) for one in force)
+    print(f"{before:.1f} to {after:.1f} N RMS")
+    assert after < 0.75 * before
+    bend = np.abs(np.diff(found.adjustment, 2, axis=0)).max(axis=1)
+    assert (found.adjustment[~used] == 0.0).all()
+    assert bend[[38, 39, 98, 99]].max() < bend[40:98].max()
 
 
 def test_tighter_bounds_leave_a_larger_residual(walk, adjusted):

@@ -89,6 +89,19 @@ def test_one_foot_on_two_plates_has_the_wrench_of_both():
     assert np.allclose(side, 0.02)
 
 
+def test_a_load_without_a_center_of_pressure_acts_at_the_nearest_known_one():
+    """At the first and last samples of a step, and far from the lab's origin, where it acted before."""
+    walk = recording()
+    data = walk.data.copy(deep=True)
+    normal, points = data["plate_force"].values[:, 0, 2], data["plate_center_of_pressure"].values[:, 0]
+    step = np.flatnonzero(normal >= 20.0)
+    first, last = step[3], step[-4]
+    unknown = np.concatenate([step[:3], step[-3:]])
+    points[unknown] = np.nan
+    center = assign_plates(walk.with_data(data)).data["center_of_pressure"].values[:, 0]
+    assert center[unknown] == pytest.approx(np.repeat(points[[first, last]], 3, axis=0), abs=1e-12)
+
+
 def test_an_empty_plate_is_zeroed_and_a_loaded_one_is_not():
     walk = recording()
     zeroed = zero_plates(add_offset(walk, (3.0, -2.0, 9.0)))

@@ -19,7 +19,7 @@ from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads, foot
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
 from borelli.analysis.dynamics.torques import Torques, load_power, newton_euler
 from borelli.analysis.motion import root_columns, to_model_axes
-from borelli.numerics.vectors import Array
+from borelli.numerics.vectors import Array, geometric_median
 from borelli.recording.recording import MIN_PLATE_FORCE
 
 STEP_POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
@@ -139,7 +139,7 @@ def belt_velocity(kinematics: BodyKinematics, loads: Loads | None) -> Array:
     velocity, weight = np.concatenate(velocities), np.concatenate(weights)
     if not len(velocity):
         return np.zeros(3)
-    median = np.array([_weighted_median(velocity[:, i], weight) for i in range(2)])
+    median = geometric_median(velocity[:, :2], weight)
     return np.array([*median, 0.0]) if np.linalg.norm(median) > MIN_BELT_SPEED else np.zeros(3)
 
 
@@ -208,9 +208,3 @@ def _loads(torques: Torques, time: Array) -> Loads:
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     on = tuple(bodies[side] for side in sides)
     return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
-
-
-def _weighted_median(values: Array, weights: Array) -> float:
-    order = np.argsort(values)
-    total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, 0.5 * total[-1])])

@@ -8,14 +8,12 @@ the ground is at that foot.
 
 from __future__ import annotations
 
-from math import hypot
-
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import lengths
 from borelli.numerics.runs import find_runs
-from borelli.numerics.vectors import Array
+from borelli.numerics.vectors import Array, geometric_median
 
 LOW_PERCENTILE = 5.0
 """Percentile of a point's heights that is the height of its ground."""
@@ -27,8 +25,6 @@ CONTACT_SPEED, CONTACT_SPEED_WIDTH = 0.6, 0.25
 """The same of its speed [m/s]."""
 MIN_BELT_SPEED = 0.15
 """Speed below which there is no moving belt [m/s]."""
-SPEED_TOLERANCE = 1e-6
-"""Convergence tolerance of the belt's velocity [m/s]."""
 MAX_STANCE_SPEED, MIN_STANCE_DURATION = 0.3, 0.1
 """A foot is stationary if the median speed of its points is below this [m/s] for this time [s]."""
 MIN_UNSUPPORTED_FRACTION = 0.5
@@ -51,7 +47,7 @@ def belt_velocity(height: Array, velocity: Array) -> Array:
     moves = np.take_along_axis(velocity, lowest[..., None], axis=1)[near, 0, :2]
     if not len(moves):
         return np.zeros(3)
-    belt = _geometric_median(moves)
+    belt = geometric_median(moves, np.ones(len(moves)))
     return np.array([*belt, 0.0]) if np.linalg.norm(belt) >= MIN_BELT_SPEED else np.zeros(3)
 
 
@@ -93,16 +89,3 @@ def _falling(x: Array, midpoint: float, width: float) -> Array:
     """Return a logistic curve from 1 at zero to 0 far beyond the midpoint."""
     rising = np.exp(np.minimum((np.maximum(x, 0.0) - midpoint) / width, 500.0))
     return (1.0 + np.exp(-midpoint / width)) / (1.0 + rising)
-
-
-def _geometric_median(vectors: Array) -> Array:
-    """Return the point with the least sum of distances (Weiszfeld 1937): a median that rotates with the axes."""
-    x, y = np.ascontiguousarray(vectors.T)
-    median = np.array([x.mean(), y.mean()])
-    for _ in range(200):
-        weight = 1.0 / np.maximum(np.hypot(x - median[0], y - median[1]), 1e-6)
-        nearer = weight @ vectors / weight.sum()
-        if hypot(*(nearer - median)) < SPEED_TOLERANCE:
-            return np.asarray(nearer)
-        median = nearer
-    return np.asarray(median)

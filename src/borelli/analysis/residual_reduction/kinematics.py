@@ -6,10 +6,10 @@ its velocity and its acceleration,
 
     r = r0 + A0 z + A1 z' + A2 z''          z(t) = sum_k c_k B_k(t)
 
-with quintic B-splines B_k whose support lies inside the frames in which plates record the full ground reaction force:
-elsewhere the motion is unchanged. z is added to the coordinates before their low-pass filter, which is linear, too, and
-is applied to the B_k. The c minimize sum |r|^2 + weight |z|^2 within the bounds of z, which bound z as well, because
-B-splines add up to one.
+with quintic B-splines B_k that are zero, with their velocities and accelerations, outside the frames in which plates
+record the full ground reaction force: elsewhere the motion is unchanged. z is added to the coordinates before their
+low-pass filter, which is linear, too, and is applied to the B_k. The c minimize sum |r|^2 + weight |z|^2 within the
+bounds of z, which bound z as well, because B-splines add up to one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ larger ones lower the residual by moving root and feet off the plates together."
 KNOT_SPACING = 0.25
 """Distance of the knots of z, in periods of the cutoff."""
 DEGREE = 5
-"""Degree of the B-splines: z and four derivatives vanish at the ends of their support."""
+"""Degree of the B-splines, which have four continuous derivatives between the ends of a span."""
+EDGE_KNOTS = 2
+"""More knots at the ends of a span, where z vanishes with its velocity and acceleration. If two more derivatives did,
+too, the residual of its outer 0.1 s could not be reduced."""
 MIN_KNOT_FRAMES = 2.0
 """Least distance of the knots, in frames."""
 DIFFERENCE_STEP = 1e-5
@@ -161,11 +164,10 @@ def _basis(curves: Derivatives, used: Mask, filter: str) -> tuple[csr_matrix, li
         count = int((high - low) / step)
         knots = np.linspace(low, high, count + 1) if count else np.zeros(0)
         width = (high - low) / max(count, 1)
-        # at the ends of the motion there is no frame that must not change
-        if count and start == 0:
-            knots = np.concatenate([low + width * np.arange(-DEGREE, 0), knots])
-        if count and stop == len(time):
-            knots = np.concatenate([knots, high + width * np.arange(1, DEGREE + 1)])
+        if count:  # at the ends of the motion there is no frame that must not change
+            before = width * np.arange(-DEGREE, 0) if start == 0 else np.zeros(EDGE_KNOTS)
+            after = width * np.arange(1, DEGREE + 1) if stop == len(time) else np.zeros(EDGE_KNOTS)
+            knots = np.concatenate([low + before, knots, high + after])
         for k in range(len(knots) - DEGREE - 1):
             values = BSpline.basis_element(knots[k : k + DEGREE + 2], extrapolate=False)(time)
             splines.append(np.where(used, np.nan_to_num(values), 0.0))

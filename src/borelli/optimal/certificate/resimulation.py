@@ -1,8 +1,9 @@
 """Re-simulation of a solution by an integrator that shares nothing with the transcription.
 
 The explicit form is integrated with the optimized controls by the Runge-Kutta pair of order 8 of Dormand and Prince
-(Hairer, Norsett and Wanner 1993), or by the implicit Radau method of order 5 where that needs too many steps: element
-by element from the solution's own states (one-step defects), and over the whole phase from its start.
+(Hairer, Norsett and Wanner 1993), with equal steps (`fixed_steps`), adaptive ones where those are not accurate, or by
+the implicit Radau method of order 5 where they are too many: element by element from the solution's own states
+(one-step defects), and over the whole phase from its start.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from borelli.optimal.casadi_import import ca
+from borelli.optimal.certificate.fixed_steps import FixedSteps, Tolerance
 from borelli.optimal.problem import Problem
 from borelli.optimal.transcription.point_functions import system_parameters
 from borelli.optimal.transcription.trajectory import Trajectory
 
 Array = NDArray[np.float64]
-RELATIVE_TOLERANCE = 1e-9
-"""Of the integrator."""
-ABSOLUTE_TOLERANCE = 1e-10
-"""Of the integrator, in typical sizes of states."""
+RELATIVE_TOLERANCE = 1e-8
+"""Of a step of the integrator: its errors are four orders below the default limit of one-step defects."""
+ABSOLUTE_TOLERANCE = 1e-8
+"""Of a step, in typical sizes of states."""
 MAX_EVALUATIONS = 5_000
 """Of the explicit form in one integration by the explicit method, then by the implicit one."""
 INNER_FRACTIONS = np.linspace(0.0, 1.0, 6)
@@ -55,6 +57,10 @@ class PhaseSimulator:
         self.explicit = system.explicit
         self.sizes = np.array([v.size for v in system.states])
         self.times = trajectory.start + trajectory.duration * trajectory.mesh.edges
+        elements = range(trajectory.mesh.count)
+        self._ends = tuple(np.array([trajectory.control(side, k) for k in elements]) for side in (0.0, 1.0))
+        tolerance = Tolerance(RELATIVE_TOLERANCE, ABSOLUTE_TOLERANCE * self.sizes)
+        self._steps = FixedSteps(self.explicit, self.p, len(INNER_FRACTIONS) - 1, tolerance)
 
     @cached_property
     def jacobian(self) -> Any:
@@ -68,14 +74,23 @@ class PhaseSimulator:
         left, right = self.times[element], self.times[element + 1]
         return self.trajectory.control((t - left) / max(right - left, 1e-300), element)
 
-    def integrate(self, element: int, x: Array, times: Array) -> Array:
-        """Return the states (times, states) within an element from the state at the first time; inf on failure."""
-        if times[-1] <= times[0]:
-            return np.repeat(x[None], len(times), axis=0)
-        for method in ("DOP853", "Radau"):
-            states = self._integrate(method, element, x, times)
-            if states is not None:
-                return states
+    def integrate(self, elements: NDArray[np.intp], x: Array) -> Array:
+        """Return the states (elements, `INNER_FRACTIONS`, states) from those at the starts; inf on failure."""
+        first, last = (controls[elements] for controls in self._ends)
+        start = self.times[elements]
+        states, accurate = self._steps.integrate(x, start, self.times[elements + 1] - start, first, last)
+        for k in np.flatnonzero(np.logical_not(accurate)):
+            states[k] = self._integrate_adaptively(int(elements[k]), x[k])
+        return states
+
+    def _integrate_adaptively(self, element: int, x: Array) -> Array:
+        left, right = self.times[element : element + 2]
+        times = left + INNER_FRACTIONS * (right - left)
+        if right > left and np.isfinite(x).all():
+            for method in ("DOP853", "Radau"):
+                states = self._integrate(method, element, x, times)
+                if states is not None:
+                    return states
         return np.full((len(times), len(x)), np.inf)
 
     def _integrate(self, method: str, element: int, x: Array, times: Array) -> Array | None:
@@ -111,23 +126,21 @@ def resimulate(problem: Problem, trajectory: Trajectory, window: float) -> Resim
         window: Time [s] after which the long simulation restarts from the solution; inf for the whole phase.
     """
     simulator = PhaseSimulator(problem, trajectory)
-    states = trajectory.x[trajectory.edges]
-    shape = (trajectory.mesh.count, states.shape[1])
-    defects, errors = np.empty(shape), np.empty(shape)
+    states, count = trajectory.x[trajectory.edges], trajectory.mesh.count
+    own = simulator.integrate(np.arange(count), states[:-1])
+    defects, errors = own[:, -1] - states[1:], np.empty((count, states.shape[1]))
     inner = []
     x, restart = states[0], simulator.times[0]
-    for element in range(trajectory.mesh.count):
+    for element in range(count):
         left, right = simulator.times[element : element + 2]
         times = left + INNER_FRACTIONS * (right - left)
-        own = simulator.integrate(element, states[element], times)
-        defects[element] = own[-1] - states[element + 1]
         controls = np.array([simulator.control_at(element, t) for t in times])
-        inner.append((times, own, controls))
+        inner.append((times, own[element], controls))
         if right - restart > window and left > restart:
             x, restart = states[element], left
         if np.array_equal(x, states[element]):
-            x = own[-1]
+            x = own[element, -1]
         elif np.isfinite(x).all():
-            x = simulator.integrate(element, x, np.array([left, right]))[-1]
+            x = simulator.integrate(np.array([element]), x[None])[0, -1]
         errors[element] = x - states[element + 1]
     return Resimulation(defects, errors, inner)

@@ -161,9 +161,7 @@ def compile_model(
     driven = _driven(model, drives)
     notes: list[str] = []
     as_one = {drive.coordinate for drive in drives if balls_as_one or _is_hard(drive)}
-    joints, entries, names, units = compile_joints(
-        model, body_index, com, kinematic > 0, step, driven, as_one, settings.close_joints
-    )
+    joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven, as_one)
     nets = _bodies_of_nets(model, body_index, kinematic)
     joints = _soften_loops(model, joints, nets, notes)
     bodies = _body_tables(model, body_index, kinematic, nets, joints)

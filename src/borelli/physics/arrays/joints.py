@@ -132,9 +132,9 @@ class JointTables(NamedTuple):
     """(5,) first joint, coupling, limit and drive row, and the end: JOINT_ROWS to ROWS_END of `indices`."""
     equation_row: Integers
     """(e,) rows of joints, couplings and locked coordinates."""
-    hard_row: Integers
     hard_alpha: Floats
-    """Rows without compliance among those, and the fraction of their error that a step corrects."""
+    """(persistent rows of joints,) fraction of their error that a step corrects of rows without compliance among
+    those; 0 of all others."""
     # one per joint, limit or drive row of a body whose motion is prescribed
     prescribed_row: Integers
     prescribed_joint: Integers
@@ -252,13 +252,12 @@ def compile_joints(
     step: float,
     driven: Collection[str] = (),
     driven_as_one: Collection[str] = (),
-    close_joints: bool = False,
 ) -> tuple[JointTables, list[int], list[str], list[str]]:
     """Return joint tables, and number of entries, name and unit of each row: joints, couplings, limits, drives.
 
     `body_com` (bodies, 3) are centers of mass in body frames [m]; coordinates that are `driven` get a drive row. The
     drives of a ball joint whose three coordinates are in `driven_as_one` act on its rotation, along the child's axes;
-    all others act on the coordinates they name. `close_joints` as in `SolverSettings`.
+    all others act on the coordinates they name.
     """
     rows = _Rows()
     functions = _Functions()
@@ -272,7 +271,7 @@ def compile_joints(
     columns["row_ranges"] = _integers(ranges)
     locked_row = columns["drive_row"][columns["locked"] & (columns["drive_row"] >= 0)]
     columns["equation_row"] = _integers([*range(ranges[JOINT_ROWS], ranges[LIMIT_ROWS]), *locked_row])
-    columns.update(_hard_columns(columns, close_joints))
+    columns["hard_alpha"] = _hard_alpha(columns, rows.next)
     columns["rotation_driven"] = _rotation_driven(model, columns, driven_as_one)
     columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
@@ -349,17 +348,18 @@ def _joint_columns(model: Model, sides: Sequence[JointSides], rows: _Rows, step:
     }
 
 
-def _hard_columns(columns: Columns, close_joints: bool) -> Columns:
-    """Return the hard rows of joints, couplings and locked coordinates that soft steps close; none if they do not."""
+def _hard_alpha(columns: Columns, count: int) -> Floats:
+    """Return alpha of the hard rows of joints, couplings and locked coordinates, which soft steps close; others 0."""
     first, beta, alpha = columns["row_first"], columns["beta"], columns["alpha"]
     rows = [(k, alpha[j], beta[j]) for j in range(len(beta)) for k in range(first[j], first[j + 1])]
     rows += zip(columns["coupling_row"], columns["coupling_alpha"], columns["coupling_beta"], strict=True)
     owner = columns["joint"]
-    for i, k in enumerate(columns["drive_row"]):
-        if k >= 0 and columns["locked"][i]:
-            rows.append((k, alpha[owner[i]], beta[owner[i]]))
-    hard = [(int(k), float(a)) for k, a, b in rows if close_joints and b == 0.0 and a > 0.0]
-    return {"hard_row": _integers([k for k, _ in hard]), "hard_alpha": _floats([a for _, a in hard])}
+    rows += [(k, alpha[owner[i]], beta[owner[i]]) for i, k in enumerate(columns["drive_row"]) if columns["locked"][i]]
+    hard = np.zeros(count)
+    for k, a, b in rows:
+        if k >= 0 and b == 0.0:
+            hard[int(k)] = a
+    return hard
 
 
 def _tree_order(model: Model) -> Integers:

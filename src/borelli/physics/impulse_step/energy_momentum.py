@@ -18,12 +18,12 @@ from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
-MIN_FRACTION = 1.0 / 1024.0
+MIN_FRACTION = 1.0 / 65536.0
 """Smallest fraction of a step that is tried."""
 QUICK_ITERATIONS = 12
 """Newton iterations of a part up to which the next one may be twice as long."""
-MAX_STEP_ITERATIONS = 3000
-"""Maximum number of Newton iterations in all parts of a step."""
+MAX_STEP_ITERATIONS = 50000
+"""Maximum number of Newton iterations in all parts of a step: tips of whips rotate by tens of radians in 1/30 s."""
 
 
 @inline

@@ -33,7 +33,7 @@ from borelli.physics.impulse_step.stage_laws import copy_errors, disable_row, la
 from borelli.physics.impulse_step.stage_solve import solve_stage_by_pointer
 from borelli.physics.rigid_bodies import compute_rotations, move_body
 from borelli.physics.rows.laws import soft_law
-from borelli.physics.soft_step import fill_persistent_rows_by_pointer
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED

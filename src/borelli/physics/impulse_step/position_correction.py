@@ -36,15 +36,15 @@ from borelli.physics.impulse_step.stage_laws import (
     keep_listed_rows,
     largest_joint_error,
     reduce_joint_defects,
-    shift_laws_to_solution,
 )
 from borelli.physics.impulse_step.stage_solve import (
     add_impulses_by_pointer,
     load_momenta_by_pointer,
     solve_stage_by_pointer,
 )
+from borelli.physics.joint_closing import JOINTS_LEFT_OPEN, shift_laws_to_solution
 from borelli.physics.rigid_bodies import compute_rotations, move_body
-from borelli.physics.soft_step import JOINTS_LEFT_OPEN, fill_persistent_rows_by_pointer
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED

@@ -16,8 +16,7 @@ from borelli.physics.arrays.joints import HINGE
 from borelli.physics.rows.contact_rows import CONTACTS_NOW, NORMAL_OF_BOUND, put_tangents, set_rolling
 from borelli.physics.rows.joint_rows import POINT_KINDS, put_angular_row, put_point_arm
 from borelli.physics.rows.laws import fixed_impulse, one_sided_law, soft_law
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
-from borelli.physics.solver.iterative_refinement import row_velocity
+from borelli.physics.solver.factor_arrays import ABSENT, KIND
 
 
 @inline
@@ -209,28 +208,3 @@ def fill_contact_laws(tables, state, work, colliding):
 
 
 fill_contact_laws_by_pointer = by_pointer(fill_contact_laws)
-
-
-@kernel_function
-def shift_laws_to_solution(rows, node, factor, first, end, softer):
-    """Shift the laws of rows to the velocity and impulse of the last solve: later solves are for changes of both.
-
-    Slopes are multiplied by `softer`. While positions are corrected, controls and contacts constrain the same bodies,
-    and where both are nearly hard, rounding of their targets would become forces.
-    """
-    for k in range(first, end):
-        if rows.pieces[k] > 0:
-            u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
-            rows.offset[k] = 0.0
-            for s in range(rows.pieces[k] - 1):
-                rows.break_p[k, s] -= p
-            for s in range(rows.pieces[k]):
-                if rows.beta[k, s] < 0.0:
-                    rows.c[k, s] -= p
-                    continue
-                rows.c[k, s] -= u + rows.beta[k, s] * p
-                rows.beta[k, s] *= softer
-                if s > 0:
-                    rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
-                if s < rows.pieces[k] - 1:
-                    rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]

@@ -24,6 +24,7 @@ from borelli.physics.arrays.indices import (
     STATUS,
     STEP_SIZE,
 )
+from borelli.physics.group_momentum import GROUP_MASS, KINETIC, REQUIRED, tally_groups
 from borelli.physics.impulse_step.controlled_joints import (
     compute_ball_rotations_by_pointer,
     compute_control_errors,
@@ -62,7 +63,6 @@ from borelli.physics.impulse_step.stage_laws import (
     fill_contact_laws_by_pointer,
     fix_joints,
     keep_listed_rows,
-    shift_laws_to_solution,
 )
 from borelli.physics.impulse_step.stage_solve import (
     are_factors_valid,
@@ -70,14 +70,14 @@ from borelli.physics.impulse_step.stage_solve import (
     load_momenta_by_pointer,
     solve_and_add_impulses,
 )
-from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_poses, copy_velocities
+from borelli.physics.joint_closing import JOINTS_LEFT_OPEN, shift_laws_to_solution
+from borelli.physics.rigid_bodies import compute_rotations, copy_bodies, copy_poses, copy_twists, copy_velocities
 from borelli.physics.rows.contact_rows import CONTACTS_NOW
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
+from borelli.physics.rows.persistent_rows import fill_persistent_rows_by_pointer
 from borelli.physics.soft_step import (
     ENERGY_NOT_KEPT,
     FRICTION_NOT_CONVERGED,
-    JOINTS_LEFT_OPEN,
-    fill_persistent_rows_by_pointer,
     fill_rows,
     is_order_current,
     prepare_solve_by_pointer,
@@ -92,6 +92,10 @@ CORRECTION_SOFTENING = 1e10
 heavy. A fixed control would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N
 pressed on); the overlap left, of second order in the step, is corrected by the next step."""
 
+MAX_CORRECTION_GAIN = 0.05
+"""Fraction of its kinetic energy that the correction of positions may add to a group; above it the step is reported."""
+NEGLIGIBLE_ENERGY = 1e-4
+"""Kinetic energy [J/kg] below which it is not."""
 IN_PARTS_STEPS = 2
 """Steps from which curvature is extrapolated where contacts or muscles react to it: three would amplify oscillations
 sevenfold."""
@@ -221,13 +225,6 @@ def _solve_controls(pointers, tables, state, inputs, work, controls, targets, hi
     return status
 
 
-@inline
-def _copy_twists(source, out):
-    for b in range(len(source)):
-        for n in range(6):
-            out[b, n] = source[b, n]
-
-
 @inline_into_caller
 def _apply_muscles(pointers, tables, state, inputs, work, controls, stages, h):
     """Add the impulses of muscles at the start, where they change no momentum; joints are fixed. Return a status."""
@@ -246,7 +243,7 @@ def _begin_mean_motion(tables, work, controls, targets, stages, state, index, h)
     """Reset the given impulses of the mean motion and set the targets of controls."""
     mean = stages.mean
     mean.wrench[:, :] = 0.0
-    _copy_twists(state.twist, mean.begin_twist)
+    copy_twists(state.twist, mean.begin_twist)
     for k in range(len(mean.impulse)):
         mean.begin_impulse[k] = stages.impulse[k]
     mean.balance[:] = EXACT
@@ -365,7 +362,7 @@ def _solve_mean_motion(pointers, tables, state, inputs, work, controls, history,
         for k in range(first):
             state.active_piece[k] = stages.active_piece[k]
             stages.impulse[k] = mean.begin_impulse[k]
-        _copy_twists(mean.begin_twist, state.twist)
+        copy_twists(mean.begin_twist, state.twist)
     disable_contacts(rows, first)
     contact_arrays.count[CONTACTS_NOW] = 0
     status = advance_mean_motion_by_pointer(pointers, tables, state, inputs, work, controls, history, stages, index)
@@ -399,6 +396,28 @@ def _remove_gained_energy(tables, state, work, stages):
 
 
 @inline_into_caller
+def _store_kinetic_energy(tables, state, work, mean):
+    """Store the kinetic energy of each group before positions are corrected."""
+    tally = mean.tally
+    tally_groups(tables.bodies, work.graph, work.scratch.rotation, state.position, state.twist, tally)
+    for g in range(len(tally)):
+        tally[g, REQUIRED] = tally[g, KINETIC]
+
+
+@inline_into_caller
+def _is_kinetic_energy_kept(tables, state, work, mean):
+    """Return False if the correction of positions added kinetic energy to a group: its equations had no root."""
+    tally, kept = mean.tally, True
+    compute_rotations(state.quaternion, work.scratch.rotation)
+    tally_groups(tables.bodies, work.graph, work.scratch.rotation, state.position, state.twist, tally)
+    for g in range(len(tally)):
+        before = tally[g, REQUIRED] + NEGLIGIBLE_ENERGY * tally[g, GROUP_MASS]
+        if tally[g, KINETIC] > (1.0 + MAX_CORRECTION_GAIN) * before:
+            kept = False
+    return kept
+
+
+@inline_into_caller
 def _correct_positions(pointers, tables, state, inputs, work, controls, history, stages, index, mode):
     """Make stages 5, from positions on, and 6 by impulses along the rows of the start; return statuses."""
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
@@ -414,6 +433,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
         state.active_piece[k] = stages.active_piece[k]
     disable_limits(joints, controls, rows, stages.feasible)
     contact_arrays.count[CONTACTS_NOW] = 0
+    _store_kinetic_energy(tables, state, work, stages.mean)
     position_status = correct_positions_by_pointer(
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )
@@ -423,7 +443,7 @@ def _correct_positions(pointers, tables, state, inputs, work, controls, history,
     contact_arrays.count[CONTACTS_NOW] = contact_count
     if status == SOLVED:
         copy_velocities(graph, factor.block, state.twist)
-    return status, position_status
+    return status, position_status, _is_kinetic_energy_kept(tables, state, work, stages.mean)
 
 
 @kernel_function
@@ -465,7 +485,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         if not exact:
             break
         if part == POSITION:
-            _copy_twists(state.twist, stages.total_change)
+            copy_twists(state.twist, stages.total_change)
         if part == POSITION and mean.is_replaced[0]:
             _subtract_replaced(tables.joints, controls, mean.replaced, mean.begin_impulse)
         energy_status = _solve_mean_motion(
@@ -476,15 +496,17 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
         exact, energy_status = False, ENERGY_NOT_KEPT
         _return_to_start(pointers, tables, state, inputs, work, stages, index)
         if part == POSITION:
-            _copy_twists(stages.total_change, state.twist)
+            copy_twists(stages.total_change, state.twist)
     contact_status, position_status = status, SOLVED
     if not exact:
-        status, position_status = _correct_positions(
+        status, position_status, kept = _correct_positions(
             pointers, tables, state, inputs, work, controls, history, stages, index, mode
         )
         if status != SOLVED:
             return status
         if part <= FINISH and not _remove_gained_energy(tables, state, work, stages):
+            kept = False
+        if not kept:
             energy_status = ENERGY_NOT_KEPT
         if mode == EQUATIONS:
             copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.kernels.jit import kernel_function
+
 MAX_PIECES = 5
 FLAT = -1.0
 
@@ -65,3 +67,18 @@ def make_rows(entries_per_row: NDArray[np.int64]) -> Rows:
         break_u=np.zeros((count, MAX_PIECES - 1)),
         break_p=np.zeros((count, MAX_PIECES - 1)),
     )
+
+
+@kernel_function
+def copy_rows(source, out):
+    """Copy directions and laws of the rows of a step."""
+    used = source.used[0]
+    for e in range(source.first[used]):
+        for n in range(6):
+            out.jacobian[e, n] = source.jacobian[e, n]
+    for k in range(used):
+        out.offset[k], out.pieces[k] = source.offset[k], source.pieces[k]
+        for s in range(source.pieces[k]):
+            out.beta[k, s], out.c[k, s] = source.beta[k, s], source.c[k, s]
+        for s in range(source.pieces[k] - 1):
+            out.break_u[k, s], out.break_p[k, s] = source.break_u[k, s], source.break_p[k, s]

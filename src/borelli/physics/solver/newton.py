@@ -58,6 +58,10 @@ from borelli.physics.solver.iterative_refinement import (
 # status of a solve
 SOLVED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, CAPACITY_EXCEEDED = 0, 1, 2, 3, 4
 
+NEWTON_BEFORE_INTERIOR_POINT = 15
+"""Newton iterations before the interior-point method takes over."""
+MAX_NEWTON_ITERATIONS = 200
+"""Newton iterations in all."""
 VELOCITY_TOLERANCE = 1e-13
 # a row on its kink flips forever by rounding: (flips of every crossing row, decrease relative to the kinetic energy)
 STOPPING_RULES = ((0, 1e-23), (3, 1e-18), (8, 1e-13))

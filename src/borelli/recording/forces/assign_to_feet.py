@@ -13,7 +13,8 @@ import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
-from borelli.numerics.vectors import Array
+from borelli.numerics.vectors import Array, geometric_median
+from borelli.recording.cleaning.wrench_filter import fill_points
 from borelli.recording.forces.plate_area import resting_feet
 from borelli.recording.formats.c3d.force_plates import channels_match_plates, plate_axes, plates_from_channels
 from borelli.recording.landmarks import find_foot_markers, mean_position
@@ -82,7 +83,7 @@ def zero_plates(recording: Recording) -> Recording:
         empty = np.abs(normal - low) < 20.0
         if resting is not None:
             empty &= ~resting[frames, index]
-        offset = np.median(force[empty, index], axis=0) if empty.any() else np.zeros(3)
+        offset = _offset(force[empty, index]) if empty.any() else np.zeros(3)
         if (
             abs(low) > 2.5 * MIN_PLATE_FORCE
             or empty.sum() < MIN_UNLOADED_TIME * recording.analog_rate
@@ -104,6 +105,11 @@ def zero_plates(recording: Recording) -> Recording:
         text = "Centers of pressure are kept: the moments of the unloaded plates are unknown."
         notes.append(Note(text, "inferred", code="plate_offset"))
     return assign_values(recording, changed, *notes)
+
+
+def _offset(force: Array) -> Array:
+    """Return the typical force (3,) of samples (samples, 3) [N]; it turns with the horizontal axes of the lab."""
+    return np.array([*geometric_median(force[:, :2], np.ones(len(force))), np.median(force[:, 2])])
 
 
 def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -> Recording:
@@ -151,7 +157,8 @@ def assign_plates(recording: Recording) -> Recording:
     """Return the recording with the ground reaction force, center of pressure and free moment of each foot.
 
     The force on a foot is the sum over the plates it stands on; its center of pressure and free moment are those of the
-    sum. Loads that are not under a foot are omitted, with a note.
+    sum. Loads that are not under a foot are omitted, with a note. Where a loaded plate has no center of pressure, as
+    where only the correction of its offset made it a loaded one, the load acts at the nearest known one of the step.
     """
     steps = plate_contacts(recording)
     assigned = [step for step in steps if step.side]
@@ -172,7 +179,7 @@ def assign_plates(recording: Recording) -> Recording:
         )
         plate, foot = recording.plates.index(step.plate), SIDES.index(step.side)
         load = data["plate_force"].values[inside, plate]
-        point = np.nan_to_num(data["plate_center_of_pressure"].values[inside, plate])
+        point = fill_points(data["plate_center_of_pressure"].values[inside, plate, None])[:, 0]
         force[inside, foot] += load
         moment_about_origin[inside, foot] += np.cross(point, load)
         height[inside, foot] = point[:, 2]
