@@ -96,13 +96,14 @@ def step(pointers, tables, state_at, inputs, work, index):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
         store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
-        copy_poses(state.position, state.quaternion, scratch.begin_position, scratch.begin_quaternion)
-        copy_twists(state.twist, scratch.begin_twist)
+        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0 and not aimed and len(inputs.marker) == 0
+        if is_exact and len(tables.joints.hard_alpha) > 0:
+            copy_poses(state.position, state.quaternion, scratch.begin_position, scratch.begin_quaternion)
+            copy_twists(state.twist, scratch.begin_twist)
         integrate_poses(work.graph, factor.block, state_at, h)
         state.clock[0] += 1
         scratch.solver_stats[STATUS] = status
-        is_exact = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS] == 0 and not aimed and len(inputs.marker) == 0
-        if is_exact and needs_closing(tables.joints, rows.c, state.twist, h):
+        if is_exact and len(tables.joints.hard_alpha) > 0 and needs_closing(tables.joints, rows.c, state.twist, h):
             scratch.solver_stats[STATUS] += close_joints_by_pointer(pointers, tables, state_at, inputs, work, index)
     return status
 

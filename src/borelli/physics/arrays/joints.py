@@ -134,7 +134,7 @@ class JointTables(NamedTuple):
     """(e,) rows of joints, couplings and locked coordinates."""
     hard_alpha: Floats
     """(persistent rows of joints,) fraction of their error that a step corrects of rows without compliance among
-    those; 0 of all others."""
+    those; 0 of all others. Empty if all have compliance."""
     # one per joint, limit or drive row of a body whose motion is prescribed
     prescribed_row: Integers
     prescribed_joint: Integers
@@ -349,7 +349,10 @@ def _joint_columns(model: Model, sides: Sequence[JointSides], rows: _Rows, step:
 
 
 def _hard_alpha(columns: Columns, count: int) -> Floats:
-    """Return alpha of the hard rows of joints, couplings and locked coordinates, which soft steps close; others 0."""
+    """Return alpha of the hard rows of joints, couplings and locked coordinates, which soft steps close; others 0.
+
+    The result is empty if there are none.
+    """
     first, beta, alpha = columns["row_first"], columns["beta"], columns["alpha"]
     rows = [(k, alpha[j], beta[j]) for j in range(len(beta)) for k in range(first[j], first[j + 1])]
     rows += zip(columns["coupling_row"], columns["coupling_alpha"], columns["coupling_beta"], strict=True)
@@ -359,7 +362,7 @@ def _hard_alpha(columns: Columns, count: int) -> Floats:
     for k, a, b in rows:
         if k >= 0 and b == 0.0:
             hard[int(k)] = a
-    return hard
+    return hard if hard.any() else np.zeros(0)
 
 
 def _tree_order(model: Model) -> Integers:
