@@ -86,7 +86,7 @@ def serve_tasks(received: queue.SimpleQueue[bytes]) -> None:
             try:
                 getattr(import_module(order["module"]), order["function"])()
                 error = ""
-            except Exception:
+            except Exception:  # whatever it is, the parent reports it
                 error = traceback.format_exc().strip()[-MAX_ERROR_LENGTH:]
             gc.collect()
             answers.write(json.dumps(error).encode() + b"\n")
