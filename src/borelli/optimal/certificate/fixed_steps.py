@@ -46,7 +46,7 @@ class FixedSteps:
         """
         self._step = _make_step(explicit, tolerance)
         self._parameters, self._points = parameters, points
-        self._march = lru_cache(maxsize=None)(self._make_march)
+        self._rollout = lru_cache(maxsize=None)(self._make_rollout)
 
     def integrate(
         self, x: Array, start: Array, duration: Array, first: Array, last: Array
@@ -78,7 +78,7 @@ class FixedSteps:
         steps = substeps * self._points
         fraction = np.linspace(0.0, 1.0, steps + 1)
         controls = first[:, None] + fraction[:, None] * (last - first)[:, None]
-        found, error = self._march(steps, count)(
+        found, error = self._rollout(steps, count)(
             x.T,
             (start[:, None] + fraction[:-1] * duration[:, None]).reshape(1, -1),
             np.repeat(duration / steps, steps)[None],
@@ -89,7 +89,7 @@ class FixedSteps:
         ends = np.array(found).T.reshape(count, self._points, substeps, states)[:, :, -1]
         return np.concatenate([x[:, None], ends], axis=1), np.array(error).reshape(count, steps).max(axis=1)
 
-    def _make_march(self, steps: int, count: int) -> Any:
+    def _make_rollout(self, steps: int, count: int) -> Any:
         return self._step.mapaccum(steps).map(count)
 
 
