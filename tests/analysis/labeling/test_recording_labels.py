@@ -40,6 +40,19 @@ def test_numbers_get_names_with_evidence() -> None:
             assert (reading.segment, reading.side) == (truth[same[0]].segment, truth[same[0]].side), same
 
 
+@pytest.mark.data
+@pytest.mark.slow
+def test_a_set_of_letters_is_read_by_geometry() -> None:
+    """R and L are sides, F thighs, K knees, B shanks, A ankles, D toes; R, B and H alone are on the pelvis."""
+    recording = labeled_recording("c3d/format_variants/sample10_plate_type2_vs_4/TYPE-2.C3D").recording
+    segments = {"F": ("thigh",), "K": ("thigh", "shank"), "B": ("shank",), "A": ("shank",), "D": ("foot",)}
+    readings = read_by_geometry(recording)
+    assert len(readings) == len(recording.markers) == 13
+    for one in readings:
+        side, segment = one.label[0], segments.get(one.label[1:], ("pelvis",))
+        assert one.segment in segment and (len(one.label) == 1 or one.side == {"R": "right", "L": "left"}[side]), one
+
+
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(np.array_equal(one, other, equal_nan=True))
 

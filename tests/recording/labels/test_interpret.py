@@ -202,6 +202,13 @@ def test_words_alone_are_not_sure():
     assert all(one.landmark == "knee_lateral" and one.certainty < MIN_SURE for one in readings)
 
 
+def test_a_label_whose_twin_is_in_the_file_has_a_side():
+    """`LK` alone may be a lateral knee; next to `RK` it is no marker of the midline."""
+    alone, left, right = (*interpret_labels(["LK", "H"]).readings[:1], *interpret_labels(["LK", "RK"]).readings)
+    assert (alone.landmark, alone.side) == ("knee_lateral", "middle")
+    assert not any(one.landmark and one.side == "middle" for one in (left, right))
+
+
 def test_duplicates_are_listed():
     labels = [*CONVENTIONS["CMU 41"].labels, "R.Heel"]
     assert ("RHEE", "R.Heel") in interpret_labels(labels).duplicates

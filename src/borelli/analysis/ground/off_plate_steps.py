@@ -190,6 +190,10 @@ def _off_plates(
     stance = required >= MIN_STANCE_FORCE
     alone = stance & (stance.sum(axis=1) == 1)[:, None]
     result, on = np.zeros_like(stance), np.zeros_like(stance)
+
+    def lacks_support(frames: slice | NDArray[np.int64], foot: int) -> bool:
+        return bool(measured[frames, foot].sum() < (1.0 - MIN_DEFICIT) * required[frames, foot].sum())
+
     for foot in range(stance.shape[1]):
         for start, stop in find_runs(stance[:, foot]):
             single = _lasting(alone[start:stop, foot], time[start:stop])
@@ -197,14 +201,14 @@ def _off_plates(
             on[start:stop, foot] = stays and measured[start:stop, foot].max() >= loaded
             if complete[start:stop].all() or on[start, foot]:
                 continue
-            used = single if single.any() else np.ones(stop - start, bool)
-            got, needed = (values[start:stop, foot][used].sum() for values in (measured, required))
-            result[start:stop, foot] = got < (1.0 - MIN_DEFICIT) * needed
+            used = start + np.flatnonzero(single) if single.any() else slice(start, stop)
+            result[start:stop, foot] = lacks_support(used, foot)
     # a foot in single support with a deficit midway leaves its plate there, or only then steps onto it
     left = ~complete & ~result.any(axis=1)
     for foot in range(stance.shape[1]):
         for start, stop in find_runs(left & alone[:, foot] & ~on[:, foot]):
-            if time[stop - 1] - time[start] >= MIN_DEFICIT_DURATION:
+            # the deficit may be deep in a few of these frames only, as at the ends of a motion, where accelerations err
+            if time[stop - 1] - time[start] >= MIN_DEFICIT_DURATION and lacks_support(slice(start, stop), foot):
                 first, last = next((a, b) for a, b in find_runs(stance[:, foot]) if a <= start < b)
                 leaves = last - stop < start - first
                 result[start if leaves else first : last if leaves else stop, foot] = True

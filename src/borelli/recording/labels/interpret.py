@@ -316,7 +316,11 @@ class _Vote:
     def _guess(self, cleaned: str) -> Mapping[Meaning, float]:
         """Return readings from codes of all conventions and from words, with weights that add to the grammar's."""
         scored: dict[Meaning, float] = {}
-        for split in split_sides(cleaned):
+        splits = split_sides(cleaned)
+        paired = any(split.twin in self.present for split in splits)
+        for split in splits:
+            if paired and split.side == MIDDLE:
+                continue  # `LK` next to `RK` is not a lateral knee without a side
             for landmark, kind, quality in self._landmarks(split):
                 score = self._side_score(split, landmark) * quality
                 meaning = Meaning(landmark, split.side, kind)
