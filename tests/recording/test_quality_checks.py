@@ -8,7 +8,7 @@ import pytest
 from borelli.model.marker_sets import add_marker_set as wear
 from borelli.people.human import human
 from borelli.recording.clean import clean
-from borelli.recording.cleaning.label_swaps import swap_markers, swap_sides
+from borelli.recording.cleaning.label_swaps import repair_label_swaps, swap_markers, swap_sides
 from borelli.recording.forces.assign_to_feet import swap_plates
 from borelli.recording.quality_checks import SEVERITIES, check_recording
 from borelli.recording.recording import Note, Recording, make_dataset
@@ -36,7 +36,7 @@ REAL = (
     "c3d/pycgm_movement/Movement_trial.c3d", "c3d/qualisys_walk/Qualisys.c3d",
     "c3d/vicon_overground_4plates/test_small.c3d", "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
     "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", "opensim/opencap_subject4/DJ1.trc",
-    "opensim/opencap_subject4/walking1.trc", "opensim/rajagopal2015_run_bmclab/motion_capture_run.trc",
+    "opensim/opencap_subject4/walking1.trc",
     "opensim/rajagopal2016/walk/motion_capture_walk.trc", "opensim/rajagopal2016/walk/static_walk_1.trc",
     "opensim/subject01_walk/subject01_static.trc", "opensim/subject01_walk/subject01_walk1.trc",
     "opensim/hamner2010_running/subject02_static.trc", "opensim/arm26/arm26_elbow_flex.trc",
@@ -204,6 +204,18 @@ def test_issues_are_sorted_by_severity():
 @pytest.mark.parametrize("name", REAL)
 def test_good_real_recordings_raise_no_false_alarm(name):
     assert not codes(read(real(name))) & WRONG
+
+
+@pytest.mark.data
+def test_labels_that_swap_all_the_time_are_one_issue():
+    """Two markers of the right foot of a public run; their distances from the heel, 175 and 204 mm, tell them apart."""
+    run = read(real("opensim/rajagopal2015_run_bmclab/motion_capture_run.trc"))
+    assert codes(run) & WRONG == {"label_swap"}
+    issue = only(run, "label_swap")
+    assert issue.text == "The labels RTOE and RMT5 are swapped." and issue.where.endswith(" of the frames 3 to 121")
+    points = repair_label_swaps(run).data["marker_position"]
+    heel, toe, mt5 = (points.sel(marker=name).values[1:] for name in ("RCAL", "RTOE", "RMT5"))
+    assert (np.linalg.norm(toe - heel, axis=1) > 0.185).all() and (np.linalg.norm(mt5 - heel, axis=1) < 0.185).all()
 
 
 @pytest.mark.data

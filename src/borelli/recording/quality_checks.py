@@ -16,7 +16,7 @@ from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import repair_time_stamps
 from borelli.recording.cleaning.gaps import MAX_RIGID_GAP, MAX_SPLINE_GAP, Gap, find_gaps
-from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
+from borelli.recording.cleaning.label_swaps import find_sides, find_swaps, list_swapped_frames, swaps_by_pair
 from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plate_swaps, plate_contacts
 from borelli.recording.identify_marker_set import identify_marker_set, normalize_label
@@ -147,11 +147,11 @@ def _check_sides(recording: Recording) -> Iterator[Issue]:
 
 
 def _check_label_swaps(recording: Recording) -> Iterator[Issue]:
-    for swap in find_swaps(recording):
-        text = f"The labels {swap.first} and {swap.second} are swapped."
-        evidence = f"both jump by at least {1000.0 * swap.jump:.0f} mm onto each other's path"
+    for (first, second), swaps in swaps_by_pair(find_swaps(recording)).items():
+        text = f"The labels {first} and {second} are swapped."
+        evidence = f"both jump by at least {1000.0 * min(swap.jump for swap in swaps):.0f} mm onto each other's path"
         action = "borelli clean, or repair_label_swaps(recording)"
-        yield Issue("label_swap", text, f"frames {swap.start} to {swap.stop - 1}", evidence, action, "error")
+        yield Issue("label_swap", text, list_swapped_frames(swaps), evidence, action, "error")
 
 
 def _check_gaps(recording: Recording) -> Iterator[Issue]:

@@ -77,10 +77,27 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
             if frame >= overlap:
                 crossings.setdefault((first, second), []).append((begin - overlap + frame, jump))
     swaps = []
-    for (first, second), times in crossings.items():
+    for (first, second), found in crossings.items():
+        times = _follow_pair(points, first, second, found, max_frames) if len(found) > 2 else found
         for start, stop, jump in _swapped_intervals(times, len(points)):
             swaps.append(Swap(recording.markers[first], recording.markers[second], start, stop, jump))
     return tuple(sorted(swaps, key=lambda swap: swap.start))
+
+
+def swaps_by_pair(swaps: Sequence[Swap]) -> dict[tuple[str, str], list[Swap]]:
+    """Return the swaps of each pair of markers, in order of time."""
+    pairs: dict[tuple[str, str], list[Swap]] = {}
+    for swap in swaps:
+        pairs.setdefault((swap.first, swap.second), []).append(swap)
+    return pairs
+
+
+def list_swapped_frames(swaps: Sequence[Swap]) -> str:
+    """Return the frames of the swaps of one pair: those of a single swap, else their number and where they are."""
+    first, last = swaps[0].start, swaps[-1].stop - 1
+    if len(swaps) == 1:
+        return f"frames {first} to {last}"
+    return f"{sum(swap.stop - swap.start for swap in swaps)} of the frames {first} to {last}"
 
 
 def repair_label_swaps(recording: Recording) -> Recording:
@@ -90,12 +107,13 @@ def repair_label_swaps(recording: Recording) -> Recording:
         return recording
     points = recording.data["marker_position"].values.copy()
     notes = []
-    for swap in swaps:
-        pair = [recording.markers.index(swap.first), recording.markers.index(swap.second)]
-        points[swap.start : swap.stop, pair] = points[swap.start : swap.stop, pair[::-1]]
+    for (first, second), own in swaps_by_pair(swaps).items():
+        pair = [recording.markers.index(first), recording.markers.index(second)]
+        for swap in own:
+            points[swap.start : swap.stop, pair] = points[swap.start : swap.stop, pair[::-1]]
         text = (
-            f"{swap.first} and {swap.second} are swapped back in frames {swap.start} to {swap.stop - 1}: "
-            f"both jumped by at least {1000.0 * swap.jump:.0f} mm."
+            f"{first} and {second} are swapped back in {list_swapped_frames(own)}: "
+            f"both jumped by at least {1000.0 * min(swap.jump for swap in own):.0f} mm."
         )
         notes.append(Note(text, "changed", "clean(label_swaps=False)", code="label_swap"))
     return assign_values(recording, {"marker_position": points}, *notes)
@@ -155,14 +173,31 @@ def swap_markers(recording: Recording, first: str, second: str, start: int = 0, 
 
 
 def _find_crossings(points: Array, named: Sequence[int], max_frames: int) -> list[tuple[int, int, int, float]]:
-    """Return frames at which two markers continue each other's paths, the two markers, and the smaller jump."""
+    """Return frames at which two markers continue each other's paths, the two markers, and the smaller jump.
+
+    Paths are extrapolated; from one frame to the next they are also compared as they are, which finds labels that swap
+    every few frames. Of two markers that move together by v at a distance d, no such comparison finds a swap, because
+    |v + d| + |v - d| >= 2 |v|.
+    """
     is_visible = visible(points)
     predicted, known = _extrapolate(points, is_visible, max_frames)
     jump = np.linalg.norm(points - predicted, axis=2)
     # the typical prediction error is the noise of a marker; a jump must exceed it
     typical = [np.median(jump[known[:, i], i]) if known[:, i].any() else 0.0 for i in range(points.shape[1])]
-    jumps = known & (jump > np.maximum(MIN_JUMP, 5.0 * np.array(typical)))
-    crossings = []
+    crossings = _crossed_paths(points, predicted, known, np.maximum(MIN_JUMP, 5.0 * np.array(typical)), named)
+    held, next_to = np.roll(points, 1, axis=0), is_visible & np.roll(is_visible, 1, axis=0)
+    next_to[0] = False
+    crossings |= _crossed_paths(points, held, next_to, np.full(points.shape[1], MIN_JUMP), named)
+    return [(*where, crossings[where]) for where in sorted(crossings)]
+
+
+def _crossed_paths(
+    points: Array, predicted: Array, known: npt.NDArray[np.bool_], min_jump: Array, named: Sequence[int]
+) -> dict[tuple[int, int, int], float]:
+    """Return the smaller jump by frame and two markers that both jump to what is predicted of the other."""
+    jump = np.linalg.norm(points - predicted, axis=2)
+    jumps = known & (jump > min_jump)
+    crossings = {}
     for frame in np.flatnonzero(jumps[:, named].sum(axis=1) >= 2):
         there = np.array([i for i in named if jumps[frame, i]])
         own = jump[frame, there]
@@ -171,8 +206,32 @@ def _find_crossings(points: Array, named: Sequence[int], max_frames: int) -> lis
             np.maximum(across, across.T) < np.minimum(own[:, None], own)
         )
         for first, second in np.argwhere(np.triu(crossed, 1)):
-            crossings.append((int(frame), int(there[first]), int(there[second]), float(min(own[first], own[second]))))
+            crossings[int(frame), int(there[first]), int(there[second])] = float(min(own[first], own[second]))
     return crossings
+
+
+def _follow_pair(
+    points: Array, first: int, second: int, found: list[tuple[int, float]], max_frames: int
+) -> list[tuple[int, float]]:
+    """Return frames and smaller jumps at which two markers swap that do so often, each compared with corrected paths."""
+    begin, end = max(found[0][0] - 2, 0), min(found[-1][0] + max_frames + 1, len(points))
+    pair = points[begin:end, [first, second]]
+    frames = np.flatnonzero(visible(pair).all(axis=1))
+    result: list[tuple[int, float]] = []
+    is_swapped = False
+    path: list[tuple[int, Array]] = []
+    for frame in map(int, frames):
+        here = pair[frame, ::-1] if is_swapped else pair[frame]
+        if path and frame - path[-1][0] <= max_frames:
+            (before, start), (last, place) = path[-2:] if len(path) > 1 else (path[-1], path[-1])
+            step = place - start if last - before == 1 else 0.0
+            predicted = place + min(frame - last, 3) * step
+            own, across = (np.linalg.norm(one - predicted, axis=1) for one in (here, here[::-1]))
+            if own.min() > max(MIN_JUMP, across.max()) and across.sum() < MAX_JUMP_RATIO * own.sum():
+                is_swapped, here = not is_swapped, here[::-1]
+                result.append((begin + frame, float(own.min())))
+        path = [*path[-1:], (frame, here)]
+    return result or found
 
 
 def _extrapolate(
