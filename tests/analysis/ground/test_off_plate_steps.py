@@ -170,7 +170,7 @@ def test_a_foot_that_leaves_its_plate_midway_is_off_it_from_there():
 
 
 def test_a_step_on_a_plate_is_kept_where_the_end_of_a_motion_needs_too_much():
-    """A run that begins in flight: filtered accelerations err at the first frames, then force is needed a frame early."""
+    """A run that begins in flight: filtered accelerations err in its first frames, then force is needed too early."""
     time = np.arange(80) / 100.0
     needed, measured = np.zeros((80, 2)), np.zeros((80, 2))
     needed[:40, 0] = 2.5 * np.sin(np.pi * np.arange(40) / 40.0)

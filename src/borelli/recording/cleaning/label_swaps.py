@@ -213,7 +213,7 @@ def _crossed_paths(
 def _follow_pair(
     points: Array, first: int, second: int, found: list[tuple[int, float]], max_frames: int
 ) -> list[tuple[int, float]]:
-    """Return frames and smaller jumps at which two markers swap that do so often, each compared with corrected paths."""
+    """Return frames and smaller jumps at which two markers swap, each compared with the corrected paths before it."""
     begin, end = max(found[0][0] - 2, 0), min(found[-1][0] + max_frames + 1, len(points))
     pair = points[begin:end, [first, second]]
     frames = np.flatnonzero(visible(pair).all(axis=1))
