@@ -20,12 +20,12 @@ ANALYZED = {
     "bvh/walk01.bvh": (0.7, 5, PREDICTED),
     "c3d/format_variants/sample10_plate_type2_vs_4/TYPE-2.C3D": (3.9, None, PLATES),
     "c3d/format_variants/sample10_plate_type2_vs_4/TYPE-4.C3D": (3.9, None, PLATES),
-    "c3d/motionanalysis_gait/Gait.c3d": (3.4, 11, BOTH),
-    "c3d/motionanalysis_gait/reference/Gait.trc": (3.6, 2, PREDICTED),
+    "c3d/motionanalysis_gait/Gait.c3d": (3.8, 11, BOTH),
+    "c3d/motionanalysis_gait/reference/Gait.trc": (4.0, 2, PREDICTED),
     "c3d/motionanalysis_walk_jump/Sample_Jump2.c3d": (4.2, 16, PLATES),
     "c3d/motionanalysis_walk_jump/Walk1.c3d": (4.2, 9, BOTH),
     "c3d/motionmonitor_metres/Gait_with_EMG.c3d": (5.2, None, PLATES),
-    "c3d/motionmonitor_metres/Static_Pose.c3d": (0.4, None, PLATES),
+    "c3d/motionmonitor_metres/Static_Pose.c3d": (0.5, None, PLATES),
     "c3d/opensim_walking2/reference/std_walking2_markers.trc": (5.2, 3, PREDICTED),
     "c3d/opensim_walking2/walking2.c3d": (5.2, 10, BOTH),
     "c3d/pycgm_movement/Movement_trial.c3d": (3.8, 9, BOTH),
@@ -48,16 +48,16 @@ ANALYZED = {
     "cmu/bvh_hahne2010/35_01.bvh": (0.9, 3, PREDICTED),
     "cmu/bvh_hahne2010/35_17.bvh": (0.6, 15, PREDICTED),
     "cmu/bvh_hahne2010/88_02.bvh": (5.8, 172, PREDICTED),
-    "cmu/c3d/02_05.c3d": (3.9, 1, PREDICTED),
+    "cmu/c3d/02_05.c3d": (4.4, 1, PREDICTED),
     "cmu/c3d/06_01_misnamed_dribble_shoot.c3d": (3.2, 2, PREDICTED),
     "cmu/c3d/85_02.c3d": (7.0, 28, PREDICTED),
     "hdm/data.c3d": (3.5, 6, PREDICTED),
     "opensim/hamner2010_running/subject02_running.trc": (4.4, 20, PLATES),
     "opensim/hamner2010_running/subject02_static.trc": (0.8, 1, PREDICTED),
-    "opensim/moco_examples/walking_3d/markers_walk.trc": (4.1, 5, BOTH),
+    "opensim/moco_examples/walking_3d/markers_walk.trc": (4.6, 5, BOTH),
     "opensim/opencap_subject4/DJ1.trc": (4.6, 36, BOTH),
     "opensim/opencap_subject4/walking1.trc": (4.0, 7, BOTH),
-    "opensim/rajagopal2015_run_bmclab/motion_capture_run.trc": (7.6, 27, BOTH),
+    "opensim/rajagopal2015_run_bmclab/motion_capture_run.trc": (5.2, 27, BOTH),
     "opensim/rajagopal2016/walk/motion_capture_walk.trc": (4.9, 5, BOTH),
     "opensim/rajagopal2016/walk/static_walk_1.trc": (0.9, 1, PREDICTED),
     "opensim/subject01_walk/subject01_static.trc": (0.7, 1, PREDICTED),
@@ -73,8 +73,9 @@ REFUSED = {
 ENCODINGS = "c3d/format_variants/sample02"
 """One trial in six encodings."""
 MAX_TORQUE = 6.5
-"""[N m/kg] Peak joint torque of all but acrobatics; that of a sprint at 9.5 m/s is 6.1."""
-ACROBATICS = ("87_03", "88_02")
+"""[N m/kg] Peak joint torque; that of a sprint at 9.5 m/s is 5.5."""
+BEYOND = ("85_02", "87_03", "88_02", "npybvh")
+"""Acrobatics without plates, and a file that falls faster than gravity allows: larger torques, each with a warning."""
 
 
 @pytest.mark.data
@@ -99,7 +100,8 @@ def test_recordings_of_persons_are_analyzed(name, tmp_path):
     assert (summary["residual_force_rms_bw"] is None) == (residual is None)
     assert residual is None or summary["residual_force_rms_bw"] < residual
     torque = summary["peak_torque_nm_per_kg"]
-    assert torque is None or torque < MAX_TORQUE or any(word in name for word in ACROBATICS)
+    warned = any("twice the voluntary maximum" in text for text in summary["warnings"])
+    assert torque is None or torque < MAX_TORQUE or (warned and any(word in name for word in BEYOND))
     knees = [str(c) for c in found.energy.torques.motion.data["coordinate"].values if str(c).startswith("knee_flexion")]
     bent = found.energy.torques.motion.data["coordinate_value"].sel(coordinate=knees)
     assert knees and float(bent.mean()) > -0.05  # knees bend forward only by a few degrees

@@ -12,6 +12,7 @@ import numpy as np
 from borelli.model.landmark_atlas import MarkerLandmark
 from borelli.model.marker_sets import list_marker_sets
 from borelli.numerics.vectors import Array
+from borelli.recording.cleaning.label_swaps import repair_label_swaps
 from borelli.recording.identify_marker_set import rank_marker_sets
 from borelli.recording.io import read_recording
 from borelli.recording.labels.interpret import interpret_labels
@@ -74,7 +75,7 @@ def _plain(label: str) -> str:
 @cache
 def labeled_recording(name: str) -> LabeledRecording:
     """Return a recording with the landmarks of the convention that explains most of its labels, then of others."""
-    recording = read_recording(shared(name))
+    recording = repair_label_swaps(read_recording(shared(name)))
     folder, labels = name.rpartition("/")[0], [_plain(label) for label in recording.markers]
     ranked = sorted(conventions().values(), key=lambda table: -sum(label in table for label in labels))
     rows = [next((t[label] for t in ranked[:3] if label in t), None) for label in labels]
