@@ -1,6 +1,8 @@
 """Public names: which there are, that type checkers know them, and what importing them costs."""
 
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -13,6 +15,8 @@ import borelli
 from . import api_page
 
 ROOT = Path(__file__).parents[2]
+RETURNING = ("Return", "Read", "Yield")
+"""First words of sentences that state the result."""
 PUBLIC = [
     "Analysis", "AnalysisSettings", "Animation", "BorelliError", "DivergedError", "Drive", "Energy", "FileFormatError",
     "Fit", "Model", "ModelError", "Motion", "MuscleForces", "PD", "Push", "Recording", "Scene", "SettingsError",
@@ -66,6 +70,24 @@ def test_every_public_name_loads_and_is_documented():
     for name in PUBLIC:
         value = getattr(borelli, name)
         assert name == "__version__" or value.__doc__, f"{name} has no docstring"
+
+
+def _public_functions():
+    for module in (borelli, *(import_module(f"borelli.{package}") for package in PACKAGES)):
+        for name in module.__all__:
+            if inspect.isfunction(value := getattr(module, name)):
+                yield f"{module.__name__}.{name}", value
+
+
+@pytest.mark.parametrize(("name", "function"), dict(_public_functions()).items())
+def test_public_functions_document_their_arguments_and_result(name, function):
+    text = inspect.getdoc(function)
+    signature = inspect.signature(function)
+    _, _, arguments = text.partition("Args:\n")
+    documented = re.findall(r"^    (?:\*\*?)?(\w+):", arguments.partition("\n\n")[0], re.MULTILINE)
+    assert documented == list(signature.parameters), name
+    summary = text.split()[0]
+    assert signature.return_annotation in ("None", None) or summary in RETURNING or "Returns:" in text, name
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -91,6 +91,9 @@ def live_inverse_kinematics(
         torques: Whether to compute torques: without ground reaction forces, the root on its prescribed path.
         window: Delay of the torques in frames, and frames on either side over which they are smoothed.
 
+    Returns:
+        Poses in the order of the frames, with the latency of each.
+
     Yields:
         The pose of each frame.
 

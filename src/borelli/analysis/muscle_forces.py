@@ -157,6 +157,9 @@ def muscle_forces(
             assumed equal to activations.
         specific_tension: Stress [Pa] of muscles at maximum isometric force, for their masses.
 
+    Returns:
+        Forces, activations and unattained torques, with what they were computed from.
+
     Raises:
         ModelError: The model has no muscles.
         SettingsError: An option is out of range, or names something unknown.

@@ -221,6 +221,9 @@ def parse_perturbation(kind: str, text: str, model: Model) -> Perturbation:
         text: Description, such as `pelvis 200N 0.1s left at 1.2s`.
         model: The model, whose names the text uses.
 
+    Returns:
+        A push, a pull or a change of strength.
+
     Raises:
         SettingsError: The text is not understood; the message contains an example.
     """

@@ -130,7 +130,12 @@ def b_spline_targets(model: Model, times: ArrayLike, values: Mapping[str, ArrayL
 
 
 def targets_from_functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> Targets:
-    """Return targets that are functions of time [s], by coordinate [rad or m]."""
+    """Return targets that are functions of time [s], by coordinate [rad or m].
+
+    Args:
+        model: Model that tracks them.
+        of_time: Functions of time [s] by coordinate, with values in rad or m.
+    """
 
     def curve(times: Array) -> Array:
         return np.array([[function(float(t)) for function in of_time.values()] for t in times]).reshape(len(times), -1)
@@ -161,7 +166,11 @@ def targets_from_motion(motion: Motion, coordinates: Sequence[str] | None = None
 
 
 def combine_targets(*parts: Targets) -> Targets:
-    """Return one set of targets from several, for different coordinates of one model."""
+    """Return one set of targets from several, for different coordinates of one model.
+
+    Args:
+        parts: Targets of the same model, each for other coordinates.
+    """
     if not parts:
         raise SettingsError("targets: There are no targets to combine. Pass at least one.")
     for part in parts[1:]:

@@ -58,7 +58,11 @@ def contact_forces(
 
 
 def last_contact_forces(simulation: Simulation) -> xarray.Dataset:
-    """Return the contacts of the last step of a simulation by soft steps, as `contact_forces`."""
+    """Return the contacts of the last step of a simulation by soft steps, as `contact_forces`.
+
+    Args:
+        simulation: Simulation of soft steps that was advanced.
+    """
     import xarray
 
     work, tables = simulation.work, simulation.tables

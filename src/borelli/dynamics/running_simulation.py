@@ -68,7 +68,16 @@ def start_simulation(
 
 
 def advance_simulation(simulation: Simulation, duration: float, *, record_every: int = 1) -> xarray.Dataset:
-    """Continue a simulation for `duration` seconds and return a dataset as of `simulate`, the present state first."""
+    """Continue a simulation for `duration` seconds and return a dataset as of `simulate`, the present state first.
+
+    Args:
+        simulation: Simulation of soft steps; it is changed.
+        duration: Time to simulate [s].
+        record_every: Steps from one recorded state to the next.
+
+    Returns:
+        A dataset as of `simulate`.
+    """
     compiled, state = simulation.compiled, simulation.state
     steps = count_steps(duration, compiled.step)
     frames = (simulation.index + steps) // record_every - simulation.index // record_every
@@ -81,7 +90,11 @@ def advance_simulation(simulation: Simulation, duration: float, *, record_every:
 
 
 def simulation_state(simulation: Simulation) -> xarray.Dataset:
-    """Return the present state of a simulation: time, coordinates, velocities and the motion of bodies."""
+    """Return the present state of a simulation: time, coordinates, velocities and the motion of bodies.
+
+    Args:
+        simulation: Simulation at any time.
+    """
     compiled, state = simulation.compiled, simulation.state
     record = make_record(compiled, 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
@@ -104,6 +117,12 @@ def set_simulation_state(
     """Set coordinates and velocities of a simulation; those that are not named keep their present values.
 
     The time continues; warm starts of the solver are reset, so the next step depends on the new state alone.
+
+    Args:
+        simulation: Simulation; it is changed.
+        coordinates: Coordinates [rad or m] by name.
+        velocities: Their rates [rad/s or m/s] by name.
+        twists: Velocity [m/s] and angular velocity [rad/s], six numbers, of free bodies by name.
 
     Raises:
         ModelError: A coordinate or body is unknown.
@@ -132,7 +151,13 @@ def set_simulation_state(
 
 
 def write_state(simulation: Simulation, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the state of a simulation, all that is needed to continue with the same bits; the write is atomic."""
+    """Write the state of a simulation, all that is needed to continue with the same bits; the write is atomic.
+
+    Args:
+        simulation: Simulation at any time.
+        path: File to write.
+        overwrite: Whether an existing file is replaced.
+    """
     named: dict[str, Any] = dict(simulation.state._asdict())
     with atomic_path(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         np.savez(file, format=np.array("borelli-state"), index=np.array(simulation.index), **named)
@@ -140,6 +165,10 @@ def write_state(simulation: Simulation, path: str | os.PathLike[str], *, overwri
 
 def read_state(simulation: Simulation, path: str | os.PathLike[str]) -> None:
     """Set a simulation to a state that `write_state` wrote; model, step and drives must be the same.
+
+    Args:
+        simulation: Simulation of the same model; it is changed.
+        path: File that `write_state` wrote.
 
     Raises:
         FileFormatError: The file is not a state.

@@ -218,6 +218,9 @@ def read_stage(path: str | PathLike[str]) -> Stage:
     used, so that the file must stay, and `isel(time=...)` reads a part. Such torques have neither `loads` nor
     `derivatives`.
 
+    Args:
+        path: File that `write_stage` or `borelli analyze` wrote.
+
     Raises:
         FileFormatError: The file contains no stage, or is damaged.
 

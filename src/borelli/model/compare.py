@@ -158,6 +158,9 @@ def compare_models(
         frame: Body of `a` in whose frame positions are compared. Default: the world.
         labels: Names of the models in the report. Default: their own.
 
+    Returns:
+        Largest differences by quantity, and what only one of the models has.
+
     Raises:
         SettingsError: if `poses` is less than 1, or `frame` is not a body of both models.
     """

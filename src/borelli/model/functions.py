@@ -57,12 +57,21 @@ class Function:
 
 
 def constant(value: float) -> Function:
-    """Return the function that is `value` everywhere."""
+    """Return the function that is `value` everywhere.
+
+    Args:
+        value: Value of the function.
+    """
     return Function((0.0, 1.0), ((float(value),),))
 
 
 def linear(slope: float, offset: float = 0.0) -> Function:
-    """Return the straight line slope x + offset."""
+    """Return the straight line slope x + offset.
+
+    Args:
+        slope: Slope of the line.
+        offset: Value at zero.
+    """
     return Function((0.0, 1.0), ((float(offset), float(slope)),))
 
 
@@ -71,6 +80,9 @@ def polynomial(coefficients: Sequence[float]) -> Function:
 
     It is exact within `POLYNOMIAL_RANGE` of zero and a straight line beyond. Negative x is divided at powers of two,
     because a piece counts from its left end: a single piece from -1024 on would lose ten digits near zero.
+
+    Args:
+        coefficients: Coefficients, the constant term first.
     """
     if not coefficients:
         raise ModelError("A polynomial has no coefficients. Give at least one.")
@@ -85,14 +97,24 @@ def polynomial(coefficients: Sequence[float]) -> Function:
 
 
 def piecewise_linear(x: Sequence[float], y: Sequence[float]) -> Function:
-    """Return the line segments through the points (x, y); the outer ones are extended."""
+    """Return the line segments through the points (x, y); the outer ones are extended.
+
+    Args:
+        x: Where the function is known, increasing.
+        y: Its values there.
+    """
     x, y = _points(x, y)
     pieces = tuple((a, (b - a) / (q - p)) for (p, q), (a, b) in zip(pairwise(x), pairwise(y), strict=True))
     return Function(x, pieces)
 
 
 def natural_cubic_spline(x: Sequence[float], y: Sequence[float]) -> Function:
-    """Return the natural cubic spline through the points (x, y), straight beyond both ends."""
+    """Return the natural cubic spline through the points (x, y), straight beyond both ends.
+
+    Args:
+        x: Where the function is known, increasing.
+        y: Its values there.
+    """
     x, y = _points(x, y)
     if len(x) == 2:
         return piecewise_linear(x, y)
@@ -107,6 +129,10 @@ def simm_spline(x: Sequence[float], y: Sequence[float]) -> Function:
 
     At each end its third derivative is that of the cubic through the four outermost points (Forsythe, Malcolm and
     Moler 1977, section 4.4), or zero with three points.
+
+    Args:
+        x: Where the function is known, increasing.
+        y: Its values there.
     """
     x, y = _points(x, y)
     if len(x) == 2:

@@ -66,6 +66,9 @@ class MassProperties:
 def shape_mass(shape: Shape) -> MassProperties:
     """Return the mass properties of a solid shape with its own density, in the frame in which the shape is stated.
 
+    Args:
+        shape: Solid with a density.
+
     Raises:
         ModelError: if the shape has no volume or numbers that are too large.
     """
@@ -92,7 +95,11 @@ def shape_mass(shape: Shape) -> MassProperties:
 
 
 def mass_of_shapes(shapes: Iterable[Shape]) -> MassProperties:
-    """Return the mass properties of one or more rigidly joined solids; overlaps count twice."""
+    """Return the mass properties of one or more rigidly joined solids; overlaps count twice.
+
+    Args:
+        shapes: Solids in the frame of one body.
+    """
     return reduce(MassProperties.__add__, map(shape_mass, shapes))
 
 
@@ -129,7 +136,11 @@ def body_from_shapes(
 
 
 def mass_of_body(body: Body) -> MassProperties:
-    """Return the mass properties of a body, in its own frame."""
+    """Return the mass properties of a body, in its own frame.
+
+    Args:
+        body: Body with a stated mass, or with shapes.
+    """
     return MassProperties(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
 
 

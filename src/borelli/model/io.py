@@ -40,6 +40,9 @@ def read_model(path: str | Path) -> Model:
     The format is detected from the content, not from the name. The model's notes list what the reader assumed or left
     out.
 
+    Args:
+        path: File (.osim, .xml, .urdf, .asf, .toml, ...), or the folder of a QtVR model.
+
     Raises:
         FileFormatError: if the format is unknown, or the file cannot be read.
         ModelError: if the model is inconsistent.

@@ -122,12 +122,22 @@ def point_positions(model: Model, coordinates: ArrayLike, bodies: Sequence[str],
 
 
 def marker_positions(model: Model, coordinates: ArrayLike) -> Array:
-    """Return the positions (frames, markers, 3) [m] of the model's markers in the world."""
+    """Return the positions (frames, markers, 3) [m] of the model's markers in the world.
+
+    Args:
+        model: Model with markers.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+    """
     return point_positions(model, coordinates, *_markers(model))
 
 
 def marker_jacobians(model: Model, coordinates: ArrayLike) -> Array:
-    """Return the derivatives (frames, markers, 3, coordinates) [m/rad or m/m] of marker positions."""
+    """Return the derivatives (frames, markers, 3, coordinates) [m/rad or m/m] of marker positions.
+
+    Args:
+        model: Model with markers.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+    """
     state = _forward_kinematics(model, _table(model, coordinates, "coordinates"))
     positions, owners = _world_points(model, state, *_markers(model))
     result = np.zeros((*positions.shape, len(model.coordinates)))
@@ -145,6 +155,10 @@ def marker_jacobians(model: Model, coordinates: ArrayLike) -> Array:
 
 def center_of_mass(model: Model, coordinates: ArrayLike) -> Array:
     """Return the positions (frames, 3) [m] of the model's center of mass.
+
+    Args:
+        model: Model with mass.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
 
     Raises:
         ModelError: if the model has no mass.
@@ -207,7 +221,12 @@ def generalized_forces(
 
 
 def coupled_coordinates(model: Model, coordinates: ArrayLike) -> Array:
-    """Return the coordinates (frames, coordinates) with the coupled ones computed from their functions."""
+    """Return the coordinates (frames, coordinates) with the coupled ones computed from their functions.
+
+    Args:
+        model: Model with couplings.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+    """
     q = _table(model, coordinates, "coordinates")
     return coupled_motion(model, q, np.zeros_like(q), np.zeros_like(q))[0]
 
@@ -215,7 +234,14 @@ def coupled_coordinates(model: Model, coordinates: ArrayLike) -> Array:
 def coupled_motion(
     model: Model, coordinates: ArrayLike, speeds: ArrayLike, accelerations: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Return coordinates, speeds and accelerations with the coupled ones computed from their functions."""
+    """Return coordinates, speeds and accelerations with the coupled ones computed from their functions.
+
+    Args:
+        model: Model with couplings.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+        speeds: Their rates [rad/s or m/s].
+        accelerations: Their accelerations [rad/s^2 or m/s^2].
+    """
     q, u, a = (_table(model, v, "coordinates").copy() for v in (coordinates, speeds, accelerations))
     for dependent, on, function in coupling_order(model):
         q[:, dependent], slope, curvature = evaluate(function, q[:, on])
@@ -225,7 +251,13 @@ def coupled_motion(
 
 
 def coupled_forces(model: Model, coordinates: ArrayLike, forces: ArrayLike) -> Array:
-    """Return generalized forces with those of coupled coordinates moved to the coordinates they depend on."""
+    """Return generalized forces with those of coupled coordinates moved to the coordinates they depend on.
+
+    Args:
+        model: Model with couplings.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+        forces: Generalized forces (frames, coordinates) [N m or N].
+    """
     q, result = coupled_coordinates(model, coordinates), _table(model, forces, "forces").copy()
     for dependent, on, function in reversed(coupling_order(model)):
         result[:, on] += evaluate(function, q[:, on])[1] * result[:, dependent]
@@ -262,7 +294,12 @@ def with_default_frames(model: Model) -> Model:
 
 
 def evaluate(function: Function, x: Array) -> tuple[Array, Array, Array]:
-    """Return values, slopes and curvatures of a function at many x; it is straight beyond its breaks."""
+    """Return values, slopes and curvatures of a function at many x; it is straight beyond its breaks.
+
+    Args:
+        function: Piecewise polynomial.
+        x: Where it is evaluated, of any shape.
+    """
     inside = np.clip(x, function.breaks[0], function.breaks[-1])
     last = len(function.coefficients) - 1
     piece = np.clip(np.searchsorted(function.breaks, inside, side="right") - 1, 0, last)

@@ -94,7 +94,11 @@ def markers_from_set(model: Model, marker_set: str | Path) -> tuple[Marker, ...]
 
 
 def extent(body: Body) -> tuple[Array, Array]:
-    """Return center and half lengths [m] of the bounding box of a body's shapes, parallel to its frame."""
+    """Return center and half lengths [m] of the bounding box of a body's shapes, parallel to its frame.
+
+    Args:
+        body: Body with shapes.
+    """
     if not body.shapes:
         raise ModelError(f"Body {body.name!r} has no shapes, so its extent is unknown. Give it a shape.")
     boxes = [_bounding_box(shape) for shape in body.shapes]

@@ -20,6 +20,10 @@ Attached = TypeVar("Attached", Marker, PathPoint)
 def scale_mass(model: Model, total: float) -> Model:
     """Return the model with masses and inertias of its moving bodies scaled to a total of `total` [kg].
 
+    Args:
+        model: Model with mass.
+        total: Mass of all moving bodies together [kg].
+
     Raises:
         ModelError: if `total` is not positive, or the model has no mass.
     """

@@ -16,7 +16,13 @@ __all__ = ["activation_rate", "simulate_activation"]
 
 
 def activation_rate(arrays: MuscleArrays, activation: ArrayLike, excitation: ArrayLike) -> tuple[Floats, Floats]:
-    """Return da/dt [1/s] and its derivative with respect to the activation [1/s], (frames, muscles)."""
+    """Return da/dt [1/s] and its derivative with respect to the activation [1/s], (frames, muscles).
+
+    Args:
+        arrays: Muscles of a model, of `make_muscle_arrays`.
+        activation: Activations (frames, muscles), 0 to 1.
+        excitation: Excitations (frames, muscles), 0 to 1.
+    """
     from borelli.muscles.hill_kernels.activation import fill_activation_rate
 
     a, u = (np.ascontiguousarray(values, float) for values in np.broadcast_arrays(activation, excitation))

@@ -58,7 +58,13 @@ def _muscle_of(column: str) -> str:
 
 
 def write_excitations(excitations: Excitations, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write excitations as a .sto, .mot or .csv table; the write is atomic."""
+    """Write excitations as a .sto, .mot or .csv table; the write is atomic.
+
+    Args:
+        excitations: Excitations over time, by muscle.
+        path: File to write; its suffix chooses the format.
+        overwrite: Whether an existing file is replaced.
+    """
     names = list(excitations.names)
     labels: dict[str, ArrayLike] = {"time": excitations.time, "column": names, "column_units": ["1"] * len(names)}
     data = make_dataset({"column_value": excitations.value}, labels)

@@ -121,6 +121,9 @@ def rigid_tendon_force(arrays: MuscleArrays, length: ArrayLike, velocity: ArrayL
         arrays: muscles.
         length: path lengths (frames, muscles) [m].
         velocity: path lengthening velocities (frames, muscles) [m/s].
+
+    Returns:
+        Active, passive and damping forces along the tendon, fiber lengths and velocities, (frames, muscles).
     """
     from borelli.muscles.hill_kernels.musculotendon import fill_rigid_tendon
 
@@ -143,6 +146,9 @@ def elastic_tendon_force(
         length: path lengths (frames, muscles) [m].
         velocity: path lengthening velocities (frames, muscles) [m/s]; zeros give the static equilibrium.
         activation: (frames, muscles), 0 to 1.
+
+    Returns:
+        Tendon forces, fiber lengths and velocities, and the status, (frames, muscles).
     """
     from borelli.muscles.hill_kernels.musculotendon import fill_elastic_tendon
 
@@ -157,6 +163,12 @@ def fiber_velocity(
     arrays: MuscleArrays, length: ArrayLike, fiber_length: ArrayLike, activation: ArrayLike
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the fiber velocity [m/s] at which fiber and tendon balance, and the status, (frames, muscles).
+
+    Args:
+        arrays: Muscles of a model, of `make_muscle_arrays`.
+        length: Lengths of the paths (frames, muscles) [m].
+        fiber_length: Lengths of the fibers (frames, muscles) [m].
+        activation: Activations (frames, muscles), 0 to 1.
 
     Raises:
         SettingsError: if a tendon is rigid: the path then determines the velocity.
@@ -257,7 +269,12 @@ def _dataset(arrays: MuscleArrays, time: Floats, *results: Any) -> Dataset:
 
 
 def status_warnings(arrays: MuscleArrays, status: NDArray[np.int64]) -> list[str]:
-    """Return a warning for every status but "converged", with the muscles it concerns and the fraction of frames."""
+    """Return a warning for every status but "converged", with the muscles it concerns and the fraction of frames.
+
+    Args:
+        arrays: Muscles of a model, of `make_muscle_arrays`.
+        status: Status (frames, muscles), as of `fiber_velocity`.
+    """
     warnings = []
     for code, meaning in STATUS.items():
         fraction = (status == code).mean(axis=0)

@@ -82,7 +82,12 @@ class MetabolicPower(NamedTuple):
 
 
 def muscle_mass(arrays: MuscleArrays, specific_tension: float = SPECIFIC_TENSION) -> Floats:
-    """Return the masses [kg] of muscles: maximum isometric force times fiber length, by tension and density."""
+    """Return the masses [kg] of muscles: maximum isometric force times fiber length, by tension and density.
+
+    Args:
+        arrays: Muscles of a model, of `make_muscle_arrays`.
+        specific_tension: Force per area of muscle [N/m^2].
+    """
     return arrays.max_isometric_force * arrays.optimal_fiber_length * DENSITY / specific_tension
 
 
@@ -119,6 +124,9 @@ def metabolic_power(
         specific_tension: [Pa], for the masses of the muscles.
         recruitment: in Umberger's model, recruit slow-twitch fibers first (Bhargava et al. 2004), as OpenSim 4 does.
             False: the fraction is constant, as published and in OpenSim 3.
+
+    Returns:
+        Power of each muscle by term, and of the whole body [W].
     """
     if model not in MODELS:
         raise SettingsError(f"{unknown_name('metabolic model', model, MODELS)}.")

@@ -102,6 +102,9 @@ def muscle_paths(
         geometry: "exact" (geodesics), or "opensim" (OpenSim's approximate paths over ellipsoids and cylinders).
         muscles: Names of muscles. Default: all.
 
+    Returns:
+        Arrays by frame and muscle, with the names of muscles and coordinates.
+
     Raises:
         SettingsError: if the arrays do not fit the model or contain NaN, or the geometry is unknown.
         ModelError: if a muscle is unknown.
@@ -127,6 +130,12 @@ def path_points(
     """Return the polylines (points, 3) [m] of muscles in the world, by frame and muscle, to be drawn.
 
     Arcs over surfaces have a point about every 0.1 rad. Branches of a path with pulleys are separated by NaN.
+
+    Args:
+        model: Model with muscles.
+        coordinates: Values (frames, coordinates) [rad or m], or one row, in the order of the model's coordinates.
+        geometry: "exact" (geodesics), or "opensim" (OpenSim's approximate paths over ellipsoids and cylinders).
+        muscles: Names of the muscles. Default: all.
     """
     from borelli.muscles.polylines import polyline
 
@@ -141,7 +150,14 @@ def path_points(
 def lines_of_action(
     model: Model, coordinates_row: ArrayLike, *, geometry: str = "exact", muscles: Sequence[str] | None = None
 ) -> tuple[LineOfAction, ...]:
-    """Return the forces of unit tension of each muscle on its bodies in one pose."""
+    """Return the forces of unit tension of each muscle on its bodies in one pose.
+
+    Args:
+        model: Model with muscles.
+        coordinates_row: One value per coordinate of the model [rad or m].
+        geometry: "exact" (geodesics), or "opensim" (OpenSim's approximate paths over ellipsoids and cylinders).
+        muscles: Names of the muscles. Default: all.
+    """
     frames = PathFrames(model, coordinates_row, geometry, muscles)
     if len(frames.q) != 1:
         raise SettingsError(f"coordinates_row: Found {len(frames.q)} rows. Give the coordinates of one pose.")

@@ -50,6 +50,9 @@ def run_forward(
         duration: [s]
         step: [s]
 
+    Returns:
+        Times, states and controls of the run.
+
     Raises:
         SettingsError: A state is unknown, the system has algebraic variables or parameters, or the motion diverges.
     """
@@ -86,6 +89,9 @@ def run_inverse(
         start: Joint coordinates by name at the begin; speeds follow from the plan.
         duration: [s]
         step: [s]
+
+    Returns:
+        Times, states and controls of the run.
     """
     torques = torque_function(system)
     names = list(coordinates.coordinates)

@@ -106,6 +106,9 @@ class Solution:
 def load_solution(path: str | PathLike[str]) -> Solution:
     """Return the solution in a file written by `Solution.save`.
 
+    Args:
+        path: File that `Solution.save` wrote.
+
     Raises:
         FileFormatError: The file is damaged, or does not contain a solution.
     """

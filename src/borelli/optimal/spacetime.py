@@ -82,6 +82,9 @@ def solve_spacetime(
         middle: Pose through which the first guess passes halfway. Default: the guess is a line from start to end.
         max_iterations: Of the solver.
 
+    Returns:
+        Motion, torques and cost, with one-step defects.
+
     Raises:
         SettingsError: A coordinate is missing or unknown, or the numbers are out of range.
     """

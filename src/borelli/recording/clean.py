@@ -78,5 +78,9 @@ def clean(
 
 
 def changes(recording: Recording) -> tuple[Note, ...]:
-    """Return the notes on changes to the content of the file, in order."""
+    """Return the notes on changes to the content of the file, in order.
+
+    Args:
+        recording: Recording that was read or cleaned.
+    """
     return tuple(note for note in recording.notes if note.kind == "changed")

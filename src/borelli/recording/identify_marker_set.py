@@ -90,7 +90,12 @@ def identify_marker_set(labels: Sequence[str], folder: str | Path | None = None)
 
 
 def rank_marker_sets(labels: Sequence[str], folder: str | Path | None = None) -> list[MarkerSetMatch]:
-    """Return the matches with all known sets, the best first."""
+    """Return the matches with all known sets, the best first.
+
+    Args:
+        labels: Labels of a recording.
+        folder: Folder of further sets. Default: the environment variable `BORELLI_MARKER_SETS`.
+    """
     plain = [label for label in labels if label and not label.startswith("*")]
     prefix = common_prefix(plain)
     keys = {
@@ -101,7 +106,11 @@ def rank_marker_sets(labels: Sequence[str], folder: str | Path | None = None) ->
 
 
 def load_name_sets(folder: str | Path | None = None) -> tuple[NameSet, ...]:
-    """Return the sets of borelli, then those of the user's folder."""
+    """Return the sets of borelli, then those of the user's folder.
+
+    Args:
+        folder: Folder of further sets. Default: the environment variable `BORELLI_MARKER_SETS`.
+    """
     own = folder if folder is not None else os.environ.get(FOLDER)
     if not own:
         return _builtin_sets()

@@ -154,6 +154,10 @@ def write_recording(recording: Recording, path: str | Path, *, overwrite: bool =
 def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
     """Return the recording with markers renamed from the keys to the values of `names`.
 
+    Args:
+        recording: Recording with markers.
+        names: New names by present name.
+
     Raises:
         SettingsError: if a marker does not exist, or two markers would have the same name.
     """

@@ -61,6 +61,9 @@ MarkerMap = Mapping[str, Meaning | ObjectMarker | None]
 def read_marker_map(path: str | Path) -> MarkerMap:
     """Read a marker map.
 
+    Args:
+        path: File that `borelli markers --write` wrote, or one like it (.toml).
+
     Raises:
         FileFormatError: The file is not a marker map, or names an unknown landmark.
     """
@@ -76,7 +79,13 @@ def read_marker_map(path: str | Path) -> MarkerMap:
 
 
 def write_marker_map(readings: Sequence[LabelReading], path: str | Path, *, overwrite: bool = False) -> None:
-    """Write what labels mean, one line for each label, with the certainty and evidence of each as a comment."""
+    """Write what labels mean, one line for each label, with the certainty and evidence of each as a comment.
+
+    Args:
+        readings: Meanings of labels, as of `interpret_labels`.
+        path: File to write (.toml).
+        overwrite: Whether an existing file is replaced.
+    """
     lines = [f'format = "{FORMAT}"', f"version = {VERSION}", "", "[markers]"]
     for reading in readings:
         text = "" if not reading.landmark else _text(reading.landmark, reading.side)
@@ -87,6 +96,10 @@ def write_marker_map(readings: Sequence[LabelReading], path: str | Path, *, over
 
 def map_from_convention(name: str, labels: Sequence[str]) -> MarkerMap:
     """Return what labels mean in one convention; labels that it does not contain are not in the map.
+
+    Args:
+        name: Name of a convention, as `borelli markers` lists them.
+        labels: Labels of a recording.
 
     Raises:
         SettingsError: The convention is unknown, or contains none of the labels.
@@ -114,6 +127,10 @@ def apply_marker_map(recording: Recording, markers: MarkerMap) -> Recording:
 
     A label whose own reading agrees keeps its name; another gets borelli's name of the landmark, such as
     `right.knee_lateral`. Markers that the map does not use are removed; those on an object become its motion.
+
+    Args:
+        recording: Recording with markers.
+        markers: Meanings by label; None: the marker is not used.
 
     Raises:
         SettingsError: The map lists none of the recording's labels, or too few of an object's.

@@ -208,6 +208,9 @@ GALLERY: dict[str, Callable[..., Scene]] = {
 def gallery_scene(name: str) -> Scene:
     """Return the gallery's scene of that name.
 
+    Args:
+        name: Name of a scene, as `borelli simulate --list` shows them.
+
     Examples:
         >>> scene = bo.gallery_scene("pendulum")
         >>> scene.duration

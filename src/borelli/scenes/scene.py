@@ -108,6 +108,12 @@ class Scene:
 def validate_scene(scene: Scene) -> Scene:
     """Check every part of a scene and return the scene.
 
+    Args:
+        scene: Scene with its model.
+
+    Returns:
+        The scene, unchanged.
+
     Raises:
         SettingsError: A part is not valid; the message names the first.
     """

@@ -46,6 +46,9 @@ HUMAN_KEYS = {"mass": float, "height": float, "sex": str, "muscles": bool}
 def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
     """Read a scene from a file, or return the scene of that name from the gallery.
 
+    Args:
+        path_or_name: Path of a scene file (.toml), or a name of the gallery.
+
     Raises:
         FileFormatError: The file is not a scene.
         ModelError: The model is not valid.
@@ -69,6 +72,11 @@ def write_scene(scene: Scene, path: str | os.PathLike[str], *, overwrite: bool =
     """Write the scene, its model included; the write is atomic.
 
     An existing file is replaced only with `overwrite`.
+
+    Args:
+        scene: Scene with its model.
+        path: File to write (.toml).
+        overwrite: Whether an existing file is replaced.
     """
     write_atomic(scene_to_text(scene), path, overwrite=overwrite)
 

@@ -166,6 +166,19 @@ def write_frames(
     """Write frame-0000.png, frame-0001.png, ... into a folder; arguments as of `video`.
 
     Frames that an earlier call wrote there are replaced, other files of these names only with `overwrite`.
+
+    Args:
+        result: As of `picture`.
+        folder: Folder; it is made if it does not exist.
+        rate: Frames per second.
+        speed: Playback speed; 0.5 is half of real time.
+        width: Width [pixels].
+        height: Height [pixels].
+        progress: Called with the fraction done, 0 to 1.
+        overwrite: Whether files of these names that are not frames of an earlier call are replaced.
+
+    Returns:
+        The paths of the frames.
     """
     folder = Path(folder)
     paths = []

@@ -132,6 +132,9 @@ def share_loads(
         reserves: Reserve and residual actuators; None: none.
         times: (frames,) [s]; required for bounds on rates.
 
+    Returns:
+        Activations, muscle forces, the torques that they do not attain, and the status of each frame.
+
     Raises:
         SettingsError: Arrays do not fit together, or numbers are out of range.
     """

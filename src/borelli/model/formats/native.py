@@ -55,7 +55,12 @@ def write_model(model: Model, path: str | Path, *, overwrite: bool = False) -> N
 
 
 def model_from_text(text: str, path: object = "model text") -> Model:
-    """Return the model of native text; `path` is named in errors."""
+    """Return the model of native text; `path` is named in errors.
+
+    Args:
+        text: Content of a native model file.
+        path: What errors call it.
+    """
     return model_from_table(parse_toml(text, path), path, sound_masses=False)
 
 
@@ -79,12 +84,20 @@ def model_from_table(table: Mapping[str, Any], path: object = "model table", *, 
 
 
 def model_to_text(model: Model) -> str:
-    """Return the model as native text."""
+    """Return the model as native text.
+
+    Args:
+        model: Model of any source.
+    """
     return HEADER + format_toml(model_to_table(model))
 
 
 def model_to_table(model: Model) -> dict[str, Any]:
-    """Return the model as a table of plain values, ready to be embedded in another."""
+    """Return the model as a table of plain values, ready to be embedded in another.
+
+    Args:
+        model: Model of any source.
+    """
     table = {"format": FORMAT, "version": VERSION, **to_table(model)}
     for entry, body in zip(table["bodies"], model.bodies, strict=True):
         # always written, because without them they are computed from the shapes

@@ -48,6 +48,9 @@ SHAPES: dict[str, Callable[[Element], tuple[str, tuple[float, ...]]]] = {
 def read_urdf(path: str | Path) -> Model:
     """Read the model of a URDF file.
 
+    Args:
+        path: URDF file.
+
     Raises:
         FileFormatError: if the file cannot be read; the message names the line.
         ModelError: if the model is inconsistent.

@@ -231,6 +231,9 @@ def with_de_groote_muscles(model: Model) -> Model:
 
     Forces, lengths, pennation, velocities, time constants and fiber damping stay, and so do the strains of tendon and
     passive fiber at one normalized force of Thelen's and Millard's muscles; the shapes of the curves change.
+
+    Args:
+        model: Model with muscles of any kind.
     """
     return replace(model, muscles=tuple(map(_converted, model.muscles)))
 

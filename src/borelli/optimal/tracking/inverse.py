@@ -78,6 +78,9 @@ def solve_inverse(
         progress: Show iterations in the terminal, or call a function with each.
         limits: Limits of the certificate.
 
+    Returns:
+        Excitations and muscle forces, with the certificate of the solution.
+
     Raises:
         SettingsError: An option is wrong, the model has no muscles, or no part has known ground reaction forces.
     """

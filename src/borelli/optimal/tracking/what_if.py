@@ -143,6 +143,9 @@ def what_if(
         progress: Show iterations in the terminal, or call a function with each.
         limits: Limits of the certificate.
 
+    Returns:
+        Both solutions, to be compared.
+
     Raises:
         SettingsError: A change has another form, or names something that the model does not have.
     """

@@ -131,6 +131,9 @@ def predict_walk(
         progress: Show iterations in the terminal, or call a function with each.
         limits: Limits of the certificate. Default: re-simulation of quarters of a step.
 
+    Returns:
+        The solution of the step, with its certificate.
+
     Raises:
         ModelError: The model is not planar, or has no feet.
     """

@@ -84,6 +84,11 @@ def add_sensors(data: xarray.Dataset, model: Model, sensors: Sequence[Sensor]) -
     `force_plate_force` [N], `force_plate_center` [m] and `force_plate_moment` [N m], about that center
     (time, force_plate, axis), world; `contact_sensor_force` [N] and `contact_sensor_state` (time, contact_sensor).
 
+    Args:
+        data: Dataset of `simulate`, with poses and velocities of bodies.
+        model: Model that was simulated.
+        sensors: IMUs, force plates and contact sensors on its bodies.
+
     Raises:
         ModelError: A body is unknown.
         SettingsError: Sensors are not valid, or the dataset has a single frame.

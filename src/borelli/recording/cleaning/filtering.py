@@ -109,7 +109,11 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
 
 
 def repair_time_stamps(recording: Recording) -> Recording:
-    """Return the recording with rounded time stamps recomputed from a constant rate that explains them."""
+    """Return the recording with rounded time stamps recomputed from a constant rate that explains them.
+
+    Args:
+        recording: Recording read from a table with a column of time.
+    """
     if recording.frames < 3:
         return recording
     stamps = recording.data["time"].values
@@ -132,7 +136,13 @@ def infer_decimals(stamps: Array) -> int:
 
 
 def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> Recording:
-    """Return the part of the recording from start to end [s], both included; events outside are dropped."""
+    """Return the part of the recording from start to end [s], both included; events outside are dropped.
+
+    Args:
+        recording: Recording to cut.
+        start: First time that is kept [s].
+        end: Last time that is kept [s].
+    """
     if not start < end:
         raise SettingsError(f"start: {start:g} s is not before the end, {end:g} s.")
     data = recording.data

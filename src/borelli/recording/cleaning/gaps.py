@@ -59,7 +59,11 @@ class Gap(NamedTuple):
 
 
 def find_gaps(recording: Recording) -> tuple[Gap, ...]:
-    """Return all gaps, by marker and then by time; a marker without positions has one gap."""
+    """Return all gaps, by marker and then by time; a marker without positions has one gap.
+
+    Args:
+        recording: Recording with markers.
+    """
     if "marker_position" not in recording.data:
         return ()
     is_visible = visible(recording.data["marker_position"].values)
@@ -117,7 +121,11 @@ def fill_gaps(
 
 
 def zeros_as_missing(recording: Recording) -> Recording:
-    """Return the recording with markers at exactly the origin set to missing, as many systems write them."""
+    """Return the recording with markers at exactly the origin set to missing, as many systems write them.
+
+    Args:
+        recording: Recording with markers.
+    """
     if "marker_position" not in recording.data:
         return recording
     points = recording.data["marker_position"].values

@@ -63,6 +63,9 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
     """Return pairs of markers with swapped labels, in order of time.
 
     A pair that swaps only once keeps its labels in the longer part of the recording.
+
+    Args:
+        recording: Recording with markers.
     """
     if "marker_position" not in recording.data or recording.frames < 4:
         return ()
@@ -101,7 +104,11 @@ def list_swapped_frames(swaps: Sequence[Swap]) -> str:
 
 
 def repair_label_swaps(recording: Recording) -> Recording:
-    """Return the recording with swapped marker labels repaired, and a note for each swap."""
+    """Return the recording with swapped marker labels repaired, and a note for each swap.
+
+    Args:
+        recording: Recording with markers.
+    """
     swaps = find_swaps(recording)
     if not swaps:
         return recording
@@ -120,7 +127,11 @@ def repair_label_swaps(recording: Recording) -> Recording:
 
 
 def find_sides(recording: Recording) -> Sides | None:
-    """Return which left-right pairs are on the sides of their names; None if labels show no front or no pairs."""
+    """Return which left-right pairs are on the sides of their names; None if labels show no front or no pairs.
+
+    Args:
+        recording: Recording with labels of both sides.
+    """
     if "marker_position" not in recording.data:
         return None
     step = max(1, recording.frames // 1000)
@@ -148,7 +159,11 @@ def find_sides(recording: Recording) -> Sides | None:
 
 
 def swap_sides(recording: Recording) -> Recording:
-    """Return the recording with left and right swapped in all marker names."""
+    """Return the recording with left and right swapped in all marker names.
+
+    Args:
+        recording: Recording with labels of both sides.
+    """
     names = list(recording.markers)
     pairs = left_right_pairs(names)
     if not pairs:
@@ -161,7 +176,15 @@ def swap_sides(recording: Recording) -> Recording:
 
 
 def swap_markers(recording: Recording, first: str, second: str, start: int = 0, stop: int | None = None) -> Recording:
-    """Return the recording with two markers swapped from frame start to stop (exclusive; default: the end)."""
+    """Return the recording with two markers swapped from frame start to stop (exclusive; default: the end).
+
+    Args:
+        recording: Recording with markers.
+        first: Label of one marker.
+        second: Label of the other.
+        start: First frame that is swapped.
+        stop: Frame after the last one that is swapped.
+    """
     names = recording.markers
     check_names("marker", (first, second), names)
     points = recording.data["marker_position"].values.copy()

@@ -28,7 +28,11 @@ class Spike(NamedTuple):
 
 
 def find_spikes(recording: Recording) -> tuple[Spike, ...]:
-    """Return all spikes, by marker and then by time."""
+    """Return all spikes, by marker and then by time.
+
+    Args:
+        recording: Recording with markers.
+    """
     if "marker_position" not in recording.data:
         return ()
     points = recording.data["marker_position"].values
@@ -40,7 +44,11 @@ def find_spikes(recording: Recording) -> tuple[Spike, ...]:
 
 
 def remove_spikes(recording: Recording) -> Recording:
-    """Return the recording with spikes replaced by gaps, and a note for each affected marker."""
+    """Return the recording with spikes replaced by gaps, and a note for each affected marker.
+
+    Args:
+        recording: Recording with markers.
+    """
     spikes = find_spikes(recording)
     if not spikes:
         return recording

@@ -136,7 +136,11 @@ MUSCLES_BY_ALIAS, REGIONS = _read_table()
 
 
 def read_muscle_names(names: Sequence[str]) -> tuple[MuscleName, ...]:
-    """Return the muscle and side of each name, all names of a file or model together."""
+    """Return the muscle and side of each name, all names of a file or model together.
+
+    Args:
+        names: Names of EMG channels or of the muscles of a model.
+    """
     readings = [_readings(name) for name in names]
     keys = {_key(name) for name in names}
     readings = [_decide_first_letter(found, keys) for found in readings]
@@ -147,7 +151,12 @@ def read_muscle_names(names: Sequence[str]) -> tuple[MuscleName, ...]:
 
 
 def matching_muscles(muscle: MuscleName, others: Iterable[MuscleName]) -> list[str]:
-    """Return the names among `others` of the same side that are the muscle or parts of it."""
+    """Return the names among `others` of the same side that are the muscle or parts of it.
+
+    Args:
+        muscle: Muscle and side, as of an EMG channel.
+        others: Muscles to compare it with, as those of a model.
+    """
     members = (muscle.muscle, *PARTS.get(muscle.muscle, ()))
     return [other.name for other in others if other.muscle in members and muscle.side in ("", other.side)]
 

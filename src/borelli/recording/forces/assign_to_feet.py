@@ -67,6 +67,9 @@ def zero_plates(recording: Recording) -> Recording:
     always loaded are not changed. In recordings of C3D files the loads are recomputed from the channels. In others the
     moments of an unloaded plate are unknown: the forces change, and the centers of pressure, which a few newtons move
     by millimeters, are kept.
+
+    Args:
+        recording: Recording with force plates.
     """
     if "plate_force" not in recording.data:
         return recording
@@ -113,7 +116,12 @@ def _offset(force: Array) -> Array:
 
 
 def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -> Recording:
-    """Return the recording with plate loads below the threshold [N] set to zero and their COP to NaN."""
+    """Return the recording with plate loads below the threshold [N] set to zero and their COP to NaN.
+
+    Args:
+        recording: Recording with force plates.
+        threshold: Vertical force [N] below which a plate counts as unloaded.
+    """
     if not threshold >= 0.0:
         raise SettingsError(f"threshold: {threshold:g} N is negative.")
     if "plate_force" not in recording.data:
@@ -127,7 +135,11 @@ def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -
 
 
 def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
-    """Return all steps on plates with their feet, in order of time."""
+    """Return all steps on plates with their feet, in order of time.
+
+    Args:
+        recording: Recording with force plates and markers on the feet.
+    """
     if "plate_force" not in recording.data or "plate_center_of_pressure" not in recording.data:
         return ()
     times = recording.data["analog_time"].values
@@ -159,6 +171,9 @@ def assign_plates(recording: Recording) -> Recording:
     The force on a foot is the sum over the plates it stands on; its center of pressure and free moment are those of the
     sum. Loads that are not under a foot are omitted, with a note. Where a loaded plate has no center of pressure, as
     where only the correction of its offset made it a loaded one, the load acts at the nearest known one of the step.
+
+    Args:
+        recording: Recording with force plates and markers on the feet.
     """
     steps = plate_contacts(recording)
     assigned = [step for step in steps if step.side]
@@ -212,7 +227,11 @@ def _unassigned_notes(steps: list[Contact]) -> list[Note]:
 
 
 def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
-    """Return pairs of plates whose loads lie under feet only if the two are swapped."""
+    """Return pairs of plates whose loads lie under feet only if the two are swapped.
+
+    Args:
+        recording: Recording with force plates and markers on the feet.
+    """
     data = recording.data
     if "plate_corners" not in data or "plate_center_of_pressure" not in data or "marker_position" not in data:
         return ()
@@ -238,7 +257,13 @@ def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
 
 
 def swap_plates(recording: Recording, first: str, second: str) -> Recording:
-    """Return the recording with the loads of two plates moved to each other's position."""
+    """Return the recording with the loads of two plates moved to each other's position.
+
+    Args:
+        recording: Recording with force plates.
+        first: Name of one plate.
+        second: Name of the other.
+    """
     names = recording.plates
     check_names("plate", (first, second), names)
     i, j = names.index(first), names.index(second)
@@ -254,7 +279,12 @@ def swap_plates(recording: Recording, first: str, second: str) -> Recording:
 
 
 def add_plates(recording: Recording, forces: Recording) -> Recording:
-    """Return the recording with the plates of another one, such as the .mot file that belongs to a .trc file."""
+    """Return the recording with the plates of another one, such as the .mot file that belongs to a .trc file.
+
+    Args:
+        recording: Recording of the markers.
+        forces: Recording of the force plates, in the same lab frame and of the same time.
+    """
     names = [name for name in forces.data.data_vars if str(name).startswith("plate_")]
     if not names:
         example = "a .mot with columns ground_force_vx, ground_force_px, ground_torque_x"

@@ -61,7 +61,12 @@ def gait_events(recording: Recording, source: str = "auto") -> tuple[Event, ...]
 
 
 def add_events(recording: Recording, source: str = "auto") -> Recording:
-    """Return the recording with its events replaced by detected gait events."""
+    """Return the recording with its events replaced by detected gait events.
+
+    Args:
+        recording: Recording of a walk or run.
+        source: "plates", "markers", or "auto": plates for steps on a plate, markers for the rest.
+    """
     events = gait_events(recording, source)
     if not events:
         return recording

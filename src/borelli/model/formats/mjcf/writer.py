@@ -68,6 +68,11 @@ class _Writer:
 def write_mjcf(model: Model, path: str | Path, *, overwrite: bool = False) -> tuple[str, ...]:
     """Write the model as an MJCF file.
 
+    Args:
+        model: Model of any source.
+        path: File to write (.xml).
+        overwrite: Whether an existing file is replaced.
+
     Returns:
         Sentences on what MuJoCo cannot represent.
     """

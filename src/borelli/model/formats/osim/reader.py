@@ -49,6 +49,9 @@ NEWTONS = ("", "n", "newton", "newtons")
 def read_osim(path: str | Path) -> Model:
     """Read the model of an .osim file.
 
+    Args:
+        path: OpenSim model (.osim) of version 3 or 4.
+
     Raises:
         FileFormatError: if the file cannot be read; the message names the element and line.
         ModelError: if the model is inconsistent.

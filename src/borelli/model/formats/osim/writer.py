@@ -35,6 +35,11 @@ VERSION = "40000"
 def write_osim(model: Model, path: str | Path, *, overwrite: bool = False) -> tuple[str, ...]:
     """Write the model as an .osim file.
 
+    Args:
+        model: Model of any source.
+        path: File to write (.osim).
+        overwrite: Whether an existing file is replaced.
+
     Returns:
         Sentences on what OpenSim cannot represent.
 
