@@ -79,7 +79,8 @@ def inverse_kinematics(
     if name == "marker_driven":
         return marker_driven_ik(problem, recording, **options)
     q, notes = solve_framewise(problem) if name == "framewise" else smooth_markers(problem, recording)
-    return motion_from_coordinates(problem, q, recording, name, (*notes, *limit_notes(problem, q)))
+    more = limit_notes(problem, q, recording.data["time"].values)
+    return motion_from_coordinates(problem, q, recording, name, (*notes, *more))
 
 
 def _check_options(method: str, options: Mapping[str, Any]) -> None:

@@ -52,6 +52,15 @@ def is_partial(model: Model) -> bool:
     return kinds.keys() >= PARTS.keys() and any(kinds[name] == "fixed" for name in WHOLE_BODY)
 
 
+def tracked_legs(model: Model) -> tuple[bool, bool]:
+    """Return whether the right and the left leg have a joint that moves; models other than `human()` have both."""
+    joints = {joint.name: joint for joint in model.joints}
+    if not joints.keys() >= PARTS.keys():
+        return True, True
+    right, left = (any(one.kind != "fixed" for one in subtree(model, joints[leg])) for leg in LEGS)
+    return right, left
+
+
 def unmarked_spine(model: Model) -> frozenset[str]:
     """Return the coordinates of the joints above and below the lower torso of a `human()`, if it has no marker."""
     marked = {marker.body for marker in model.markers}

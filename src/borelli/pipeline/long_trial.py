@@ -249,7 +249,7 @@ def pose_block(trial: Recording, model: Model, block: Block, before: Array | Non
     recording = load_part(trial, ("marker_position", *OBJECT_VARIABLES), block.start, block.stop)
     problem = make_ik_problem(model, recording)
     q, notes = solve_framewise(problem, before)
-    notes = (*notes, *limit_notes(problem, q, block.start))
+    notes = (*notes, *limit_notes(problem, q, recording.data["time"].values, block.start))
     motion = motion_from_coordinates(problem, q, recording, IK_METHODS[0], notes)
     if orientation is not None:
         values = motion.data["body_orientation"].values

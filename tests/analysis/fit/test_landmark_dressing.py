@@ -5,12 +5,14 @@ import pytest
 
 from borelli.analysis.fit import frame_selection
 from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.fit.frame_selection import choose_marker_set
 from borelli.analysis.fit.landmark_dressing import dress_by_landmarks
 from borelli.errors import SettingsError
 from borelli.people.human import human
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.io import read_recording, rename_markers
+from borelli.recording.marker_map import apply_marker_map, read_marker_map
 from borelli.synthetic.recordings import synthetic_recording
 
 from ...shared_data import shared
@@ -77,6 +79,20 @@ def test_names_of_no_set_are_dressed(walk):
     bodies = {marker.name: marker.body for marker in model.markers}
     assert bodies["Right Knee lateral"] == "thigh_r" and bodies["Left heel"] == "foot_l" and len(bodies) == 12
     assert "unsure_labels" in {note.code for note in notes}
+
+
+def test_landmarks_that_a_map_names_join_the_marker_set(walk, tmp_path):
+    """Knees whose labels mean nothing: with the map of docs/markers.md the fit has all markers of the original."""
+    own = rename_markers(walk, {"RKNE": "K1", "LKNE": "K2"})
+    text = 'format = "borelli-marker-map"\nversion = 1\n[markers]\n'
+    (tmp_path / "map.toml").write_text(text + 'K1 = "right knee_lateral"\nK2 = "left knee_lateral"\n')
+    original, _ = choose_marker_set(human(), [walk])
+    unknown, _ = choose_marker_set(human(), [own])
+    mapped, notes = choose_marker_set(human(), [apply_marker_map(own, read_marker_map(tmp_path / "map.toml"))])
+    knees = {"right.knee_lateral": "thigh_r", "left.knee_lateral": "thigh_l"}
+    assert len(mapped.markers) == len(original.markers) == len(unknown.markers) + 2
+    assert knees.items() <= {marker.name: marker.body for marker in mapped.markers}.items()
+    assert "right.knee_lateral" in next(note.text for note in notes if note.code == "marker_set")
 
 
 def test_a_cluster_marker_is_put_where_it_is_seen(walk):

@@ -127,7 +127,27 @@ def test_poses_stay_within_joint_limits(human):
     motion = inverse_kinematics(human, record(human, q))
     assert (motion.coordinates[:, knee] >= human.coordinates[knee].lower).all()
     (note,) = (note for note in motion.notes if note.code == "coordinate_limits")
-    assert "knee_flexion_r at -10 degrees (frames 10 to 19)" in note.text and note.kind == "problem"
+    times = "frames 10 to 19, {:.2f} to {:.2f} s".format(*motion.data["time"].values[[10, 19]])
+    assert f"knee_flexion_r at -10 degrees ({times})" in note.text and note.kind == "problem"
+
+
+def test_coordinates_without_markers_are_not_pushed(human):
+    """Without markers on the forearms and hands, elbows rest at their limit; markers do not push them there."""
+    distal = [f"{body}_{side}" for body in ("forearm", "hand") for side in "rl"]
+    bare = replace(human, markers=tuple(m for m in human.markers if m.body not in distal))
+    straight = {f"elbow_flexion_{side}": 0.0 for side in "rl"}
+    bare = replace(bare, joints=tuple(_resting(joint, straight) for joint in bare.joints))
+    motion = inverse_kinematics(bare, record(human, swing(human)))
+    assert bare.coordinates[[c.name for c in bare.coordinates].index("elbow_flexion_r")].lower == 0.0
+    assert not any("elbow" in note.text for note in motion.notes if note.code == "coordinate_limits")
+
+
+def _resting(joint, rest):
+    """Return a joint whose named coordinates rest at these values, which are their lower limits."""
+    coordinates = tuple(
+        replace(c, default=rest[c.name], lower=rest[c.name]) if c.name in rest else c for c in joint.coordinates
+    )
+    return replace(joint, coordinates=coordinates)
 
 
 def test_limits_change_no_bit_of_poses_within_them(human, monkeypatch):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import FrameGroup
-from borelli.analysis.fit.landmark_dressing import dress_by_landmarks
+from borelli.analysis.fit.landmark_dressing import dress_by_landmarks, further_landmarks
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
     MIN_VISIBLE_MARKERS,
@@ -143,6 +143,11 @@ def _add_markers(
     text = f"Marker set: {name}, identified from the labels"
     if borrowed:
         text += f"; from other sets: {list_names(borrowed)}"
+    known = [labels[k] for k in match_markers(model.markers, labels) if k >= 0]
+    named = further_landmarks(model, labels, known)
+    if named:
+        model = replace(model, markers=(*model.markers, *named))
+        text += f"; by landmark: {list_names([marker.name for marker in named])}"
     return model, [Note(f"{text}.", "inferred", "add_marker_set", code=SET_MATCHED)]
 
 

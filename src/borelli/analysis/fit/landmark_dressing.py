@@ -67,6 +67,21 @@ def dress_by_landmarks(model: Model, recordings: Sequence[Recording]) -> tuple[M
     return replace(model, markers=markers), _notes(readings, {marker.name for marker in markers}, lost)
 
 
+def further_landmarks(model: Model, labels: Sequence[str], known: Sequence[str]) -> tuple[Marker, ...]:
+    """Return markers of bony landmarks that labels name with certainty and that no known label already has."""
+    readings = interpret_labels(labels)
+    taken = {(one.landmark, one.side) for one in readings.known if one.label in known}
+    own = [
+        one
+        for one, place in _choose(model, readings, ())
+        if one.label not in known
+        and one.sure
+        and max(place.sd) <= MAX_LANDMARK_SD
+        and (one.landmark, one.side) not in taken
+    ]
+    return landmark_markers(model, map(_marker_landmark, own))
+
+
 def _choose(
     model: Model, readings: LabelReadings, recordings: Sequence[Recording]
 ) -> list[tuple[LabelReading, AtlasLandmark]]:

@@ -24,7 +24,7 @@ from borelli.analysis.motion import root_columns
 from borelli.model.model import GROUND, Model
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
-from borelli.people.partial import LEGS, subtree
+from borelli.people.partial import LEGS, subtree, tracked_legs
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _note(model: Model, known: Mask) -> Note:
     """Return a note on what is computed, and in how many frames."""
     legs = [
         f"{name} {100.0 * float(one.mean()):.0f} %"
-        for name, leg, one in zip(FEET, LEGS, known.T, strict=True)
-        if model.joint(leg).kind != "fixed"
+        for name, tracked, one in zip(FEET, tracked_legs(model), known.T, strict=True)
+        if tracked
     ]
     text = (
         "Leg moments are computed from the ground up, where a plate carries the foot or it is in the air (frames: "

@@ -34,6 +34,7 @@ from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, sol
 from borelli.model.model import Model
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array, cross
+from borelli.people.partial import tracked_legs
 from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
@@ -160,12 +161,19 @@ class GroundReaction:
 def find_ground(moved: BodyKinematics) -> Ground:
     """Return the soles of a motion and the ground under them."""
     soles = find_soles(moved.model, _flat_feet(moved))
-    return _ground_under(soles, required_wrench(moved, soles))
+    return _ground_under(moved.model, soles, required_wrench(moved, soles))
 
 
-def _ground_under(soles: Soles, required: RequiredWrench) -> Ground:
+def _ground_under(model: Model, soles: Soles, required: RequiredWrench) -> Ground:
     level = ground_levels(required.position)
-    return Ground(soles, level, belt_velocity(required.position[..., 2] - level, required.velocity))
+    return Ground(soles, level, _belt_velocity(model, required.position, required.velocity))
+
+
+def _belt_velocity(model: Model, position: Array, velocity: Array) -> Array:
+    """Return the belt's velocity by the feet of legs that are tracked: another swings with the rest of the body."""
+    tracked = tracked_legs(model)
+    own = np.repeat(tracked if any(tracked) else (True, True), len(POINTS))
+    return belt_velocity(position[:, own, 2] - ground_levels(position[:, own]), velocity[:, own])
 
 
 def solve_ground_reaction(
@@ -176,7 +184,7 @@ def solve_ground_reaction(
     soles = find_soles(model, _flat_feet(moved)) if ground is None else ground.soles
     required = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
-    _, level, ground_velocity = _ground_under(soles, required) if ground is None else ground
+    _, level, ground_velocity = _ground_under(model, soles, required) if ground is None else ground
     height = required.position[..., 2] - level
     contact = free * contact_confidence(height, required.velocity, ground_velocity)
     force, left = _solve_forces(required, contact)
@@ -213,7 +221,7 @@ def _flat_feet(moved: BodyKinematics) -> list[Array]:
     position, velocity = (
         rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), axes) for values in (points, velocities)
     )
-    ground_velocity = belt_velocity(position[..., 2] - ground_levels(position), velocity)
+    ground_velocity = _belt_velocity(model, position, velocity)
     speed = lengths(velocity - ground_velocity).reshape(len(position), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []

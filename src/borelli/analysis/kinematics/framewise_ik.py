@@ -23,7 +23,7 @@ from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_sea
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
-from borelli.model.kinematics import root_coordinates
+from borelli.model.kinematics import marker_jacobians, root_coordinates
 from borelli.model.model import Marker, Model
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -279,26 +279,49 @@ def _minimize(
     return energy, count
 
 
-def limit_notes(problem: IkProblem, q: Array, first: int = 0) -> tuple[Note, ...]:
-    """Return a note on coordinates at a joint limit, with their frames; `first` is the number of the first frame."""
+def limit_notes(problem: IkProblem, q: Array, times: Array, first: int = 0) -> tuple[Note, ...]:
+    """Return a note on coordinates that markers push to a joint limit, with their frames and times [s].
+
+    Coordinates that move no marker are at their limits by the rest pose alone. `first` is the number of the first frame.
+    """
     x, springs = q[:, problem.tree.free], problem.rest_springs
+    moves = _moves_markers(problem, q)
     texts = []
+
+    def span(start: int, end: int) -> str:
+        if end - start == 1:
+            return f"{first + start} at {times[start]:.2f} s"
+        return f"{first + start} to {first + end - 1}, {times[start]:.2f} to {times[end - 1]:.2f} s"
+
     for v, i in enumerate(problem.tree.free):
         coordinate = problem.model.coordinates[i]
+        if not moves[i]:
+            continue
         for limit, at in (
             (springs.lower[v], x[:, v] <= springs.lower[v] + AT_LIMIT),
             (springs.upper[v], x[:, v] >= springs.upper[v] - AT_LIMIT),
         ):
-            spans = [f"{first + a} to {first + b - 1}" if b - a > 1 else str(first + a) for a, b in find_runs(at)]
+            spans = [span(start, end) for start, end in find_runs(at)]
             if spans:
                 value = f"{np.degrees(limit):.0f} degrees" if coordinate.rotational else f"{limit:.3g} m"
-                texts.append(f"{coordinate.name} at {value} (frames {list_names(spans, MAX_LISTED)})")
+                texts.append(f"{coordinate.name} at {value} (frames {'; '.join(spans[:MAX_LISTED])}{_more(spans)})")
     if not texts:
         return ()
-    more = f"; and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
-    text = f"The markers push coordinates against the limits of their range: {'; '.join(texts[:MAX_LISTED])}{more}."
+    listed = "; ".join(texts[:MAX_LISTED]) + _more(texts)
+    text = f"The markers push coordinates against the limits of their range: {listed}."
     action = "check the labels and the fit there, or change the range in the model"
     return (Note(text, "problem", action, code="coordinate_limits"),)
+
+
+def _more(texts: list[str]) -> str:
+    return f"; and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+
+
+def _moves_markers(problem: IkProblem, q: Array) -> NDArray[np.bool_]:
+    """Return whether each coordinate moves a marker in the first frame with a pose."""
+    posed = q[np.isfinite(q).all(axis=1)][:1]
+    jacobian = marker_jacobians(replace(problem.model, markers=problem.markers), posed)
+    return np.asarray((jacobian != 0.0).any(axis=(0, 1, 2)))
 
 
 def _leave_local_minima(
