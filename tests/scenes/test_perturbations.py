@@ -121,6 +121,15 @@ def test_an_obstacle_stops_a_slider_while_it_is_present():
     assert position(again, "box", 2.0)[0] == pytest.approx(0.35 + 0.05 + 0.9, abs=0.01)
 
 
+def test_an_obstacle_has_no_position_until_it_is_there():
+    """It is far below while it is absent; no record shows it on its way."""
+    wall = Obstacle(Shape("box", (0.05, 0.5, 0.5)), Frame((0.5, 0.0, 0.1)), 0.5, 1.0)
+    at = run_scene(Scene("x", FLOATING, duration=1.5, obstacles=(wall,)))["body_position"].sel(body="obstacle")
+    present = np.isfinite(at.values).all(axis=1)
+    assert present.any() and not present[at["time"].values < 0.5].any()
+    np.testing.assert_allclose(at.values[present], [[0.5, 0.0, 0.1]] * int(present.sum()), atol=1e-9)
+
+
 def test_a_moving_obstacle_pushes_at_its_own_speed():
     ram = Obstacle(Shape("box", (0.05, 0.05, 0.05)), Frame((-0.5, 0.0, 0.1)), velocity=(0.5, 0.0, 0.0))
     result = run_scene(Scene("x", FLOATING, duration=2.0, obstacles=(ram,)))

@@ -54,6 +54,17 @@ def test_perturbed_motion_is_written(folder):
     assert info["kind"] == "result"
 
 
+def test_obstacles_that_come_and_go_are_drawn_and_reported(folder):
+    """One is there for a tenth of a second, one comes after the end: neither has a place in most frames."""
+    texts = ("box 0.3x0.3x0.2m on 2,2,0.1 from 0.1s to 0.2s", "box 0.3x0.3x0.2m on 2,3,0.1 from 90s to 92s")
+    boxes = [part for text in texts for part in ("--obstacle", text)]
+    done = run("animate", "motion.nc", *boxes, "--no-video", "--json", "-o", "boxes", folder=folder)
+    assert done.returncode == 0, done.stderr
+    notes = " ".join(json.loads(done.stdout)["notes"])
+    assert "begins at 90 s, after the end of the motion" in notes and "touched nothing" in notes
+    assert (folder / "boxes" / "animation.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -11,7 +11,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import compile_once, out, print_json, print_values, progress_bar
+from borelli.commands.console import (
+    compile_once,
+    note_lines,
+    out,
+    print_json,
+    print_marked,
+    print_values,
+    progress_bar,
+)
 from borelli.commands.options import Force, Json, check_target, option
 from borelli.errors import SettingsError
 
@@ -48,6 +56,7 @@ def simulate(
         )
     _check_suffixes(result, video)
     _check_outputs((result, save, video), frames, scene, force)
+    from borelli.control.apply_perturbations import late_notes
     from borelli.files.netcdf_writer import write_netcdf
     from borelli.model.validate import validate
     from borelli.scenes.scene_files import read_scene, with_changes, write_scene
@@ -63,10 +72,12 @@ def simulate(
         write_netcdf(result, {"/": dataset}, overwrite=force)
     _draw(dataset, video, frames, quiet, force)
     values = {**summary(dataset), "times real time": changed.duration / seconds}
+    late = late_notes(changed.perturbations, changed.duration)
     if json:
-        print_json(values)
+        print_json(values | ({"notes": [note.text for note in late]} if late else {}))
     elif not quiet:
         print_values(changed.name, values)
+        print_marked(note_lines(late))
     if view:
         from borelli.view.browser_viewer import show
 

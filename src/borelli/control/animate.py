@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
-from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
+from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose, late_notes
 from borelli.control.controls import Control
 from borelli.control.ground_shift import ground_shift
 from borelli.control.perturbations import Obstacle, Perturbation
@@ -151,7 +151,7 @@ def animate(
         "tracking": json.dumps(asdict(tracking)),
         "perturbations": json.dumps([str(p) for p in perturbations]),
     }
-    late = _late_notes(perturbations, steps * step)
+    late = late_notes(perturbations, steps * step)
     metrics = tracking_metrics(data) | ({"shift onto the ground [m]": shift} if grounding else {})
     untouched = _untouched_notes(data, perturbations)
     return Animation(data, metrics, (*curves.notes, *notes, *grounding, *widened, *passing, *late, *untouched))
@@ -164,23 +164,6 @@ def _untouched_notes(data: Dataset, perturbations: Sequence[Perturbation]) -> li
         if one.name in data["body"].values and not np.any(data["contact_force"].sel(body=one.name).values):
             text = f"Obstacle {one.name!r} touched nothing and had no effect."
             notes.append(Note(text, "problem", "move it, or change its times", code="perturbation_contact"))
-    return notes
-
-
-def _late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[Note]:
-    """Return notes on perturbations that begin after the end of the motion, or end after it."""
-    notes = []
-    for one in perturbations:
-        name = f"{type(one).__name__} {getattr(one, 'body', getattr(one, 'name', ''))!r}"
-        start = float(getattr(one, "start", 0.0))
-        end = start + float(getattr(one, "duration", 0.0))
-        if start >= duration:
-            text = f"{name} begins at {start:g} s, after the end of the motion ({duration:.2f} s), and has no effect."
-        elif end > duration:
-            text = f"{name} ends at {end:g} s, after the end of the motion ({duration:.2f} s), and is cut short."
-        else:
-            continue
-        notes.append(Note(text, "problem", "choose an earlier time", code="perturbation_time"))
     return notes
 
 

@@ -30,6 +30,7 @@ from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.prescribed_motion import PrescribedMotion, prescribe_motion
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.state import drive_arrays
+from borelli.recording.recording import Note
 
 LOAD_DENSITY = 4000.0
 """Density of a load [kg/m^3], which sets its drawn size: between stone and iron."""
@@ -215,3 +216,20 @@ def _add_body(model: Model, body: Body, joint: Joint | None = None) -> Model:
         raise ModelError(f"Model {model.name!r} already has a body {body.name!r}. Attach only one load to a body.")
     joints = model.joints if joint is None else (*model.joints, joint)
     return replace(model, bodies=(*model.bodies, body), joints=joints)
+
+
+def late_notes(perturbations: Sequence[Perturbation], duration: float) -> list[Note]:
+    """Return notes on perturbations that begin after the end of the motion, or end after it."""
+    notes = []
+    for one in perturbations:
+        name = f"{type(one).__name__} {getattr(one, 'body', getattr(one, 'name', ''))!r}"
+        start = float(getattr(one, "start", 0.0))
+        end = start + float(getattr(one, "duration", 0.0))
+        if start >= duration:
+            text = f"{name} begins at {start:g} s, after the end of the motion ({duration:.2f} s), and has no effect."
+        elif end > duration:
+            text = f"{name} ends at {end:g} s, after the end of the motion ({duration:.2f} s), and is cut short."
+        else:
+            continue
+        notes.append(Note(text, "problem", "choose an earlier time", code="perturbation_time"))
+    return notes

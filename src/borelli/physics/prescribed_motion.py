@@ -64,12 +64,17 @@ def prescribe_motion(model: Model, motions: Sequence[PrescribedMotion], step: fl
 
 
 def mask_absent_bodies(dataset: Dataset, motions: Sequence[PrescribedMotion]) -> Dataset:
-    """Return the dataset with NaN positions of bodies while they are absent."""
+    """Return the dataset with NaN positions of bodies while they are absent.
+
+    Poses are written at the start of a step, so a body is not there yet at the end of the step before it appears.
+    """
     absent = np.zeros((dataset.sizes["time"], dataset.sizes["body"]), bool)
     names = list(dataset["body"].values)
+    position = dataset["body_position"]
     for motion in motions:
-        absent[:, names.index(motion.body)] = [motion.frame(float(t)) is None for t in dataset["time"].values]
+        b = names.index(motion.body)
+        away = position.values[:, b, 2] < 0.5 * ABSENT_POSITION[2]
+        absent[:, b] = away | [motion.frame(float(t)) is None for t in dataset["time"].values]
     if absent.any():
-        position = dataset["body_position"]
         dataset = dataset.assign(body_position=position.where(~absent[..., None]).assign_attrs(position.attrs))
     return dataset

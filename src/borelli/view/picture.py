@@ -224,7 +224,11 @@ def body_points(drawing: Drawing, posed: PosedModel, frame: int) -> Array:
 
 
 def visible_points(drawing: Drawing, posed: PosedModel, frames: Sequence[int]) -> Array:
-    """Return the points that a camera must show: all vertices, or those of the bodies only, in the given frames."""
+    """Return the points that a camera must show in the given frames: all vertices, or those of the bodies only.
+
+    Bodies that are absent from a frame, such as an obstacle before its time, have no position there.
+    """
     shown = slice(None) if not posed.focus_on_bodies else drawing.body >= 0
     poses = [(posed.position[frame], posed.orientation[frame]) for frame in frames]
-    return np.concatenate([transform_vertices(drawing, *pose)[0][shown] for pose in poses])
+    points = np.concatenate([transform_vertices(drawing, *pose)[0][shown] for pose in poses])
+    return points[np.isfinite(points).all(axis=1)]

@@ -87,10 +87,12 @@ class PosedModel(NamedTuple):
 
     @property
     def center_of_mass(self) -> Array:
-        """(frames, 3) center of mass [m], lab axes."""
-        offset = np.array([body.center_of_mass for body in self.model.bodies])
-        mass = np.array([body.mass for body in self.model.bodies])
-        centers = self.position + rotate(self.orientation, np.broadcast_to(offset, self.position.shape))
+        """(frames, 3) center of mass [m] of the bodies that move by themselves, or of all if none does, lab axes."""
+        bodies = self.model.bodies
+        own = [i for i, body in enumerate(bodies) if not body.kinematic] or list(range(len(bodies)))
+        offset, mass = (np.array([getattr(bodies[i], name) for i in own]) for name in ("center_of_mass", "mass"))
+        position = self.position[:, own]
+        centers = position + rotate(self.orientation[:, own], np.broadcast_to(offset, position.shape))
         return np.asarray(np.einsum("b,fbi->fi", mass, centers) / mass.sum())
 
 
