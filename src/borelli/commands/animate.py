@@ -79,6 +79,8 @@ def animate(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     write_video: Annotated[
         bool, option("Write a video, which takes most of the time. Default: on.", None, "--video/--no-video")
     ] = True,
@@ -102,12 +104,15 @@ def animate(
     )
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, start=start, end=end,
-        reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton},
+        reading={
+            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+            "marker_set": marker_set,
+        },
     )  # fmt: skip
     texts = {"push": push, "carry": carry, "weaken": weaken, "obstacle": obstacle, "move-ground": move_ground}
     outputs = {folder: FILES if write_video else FILES[:-1]}
-    with protect_inputs(motion, model, skeleton), results_folders(outputs, "animate", overwrite=force):
-        compile_once(motion, model, skeleton, control=True)
+    with protect_inputs(motion, model, skeleton, markers), results_folders(outputs, "animate", overwrite=force):
+        compile_once(motion, model, skeleton, markers, control=True)
         with err.status("reading the motion"):
             target = load_motion(motion, settings)
         perturbations = [

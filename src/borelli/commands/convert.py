@@ -26,6 +26,8 @@ def convert(
     up: options.Up = None,
     forward: options.Forward = None,
     skeleton: options.Skeleton = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -33,8 +35,11 @@ def convert(
 
     What was inferred or repaired while reading, and content that the format cannot represent, are listed.
     """
-    check_target(target, (source, forces, skeleton), force=force)
-    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton, "forces": forces}
+    check_target(target, (source, forces, skeleton, markers), force=force)
+    reading = {
+        "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+        "marker_set": marker_set, "forces": forces,
+    }  # fmt: skip
     with err.status("converting"):
         kind, notes, losses = _convert(source, target, reading, force)
     if json:

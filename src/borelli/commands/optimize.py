@@ -84,6 +84,8 @@ def optimize(
     units: options.Units = None,
     up: options.Up = None,
     forward: options.Forward = None,
+    markers: options.Markers = None,
+    marker_set: options.MarkerSet = None,
     force: options.ForceFolder = False,
     json: options.Json = False,
 ) -> None:
@@ -101,10 +103,10 @@ def optimize(
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, start=start, end=end, forces=forces,
         external_loads=external_loads, cutoff=cutoff, muscles=muscles != "none",
-        reading={"units": units, "up": up, "forward": forward},
+        reading={"units": units, "up": up, "forward": forward, "markers": markers, "marker_set": marker_set},
     )  # fmt: skip
     names = WHAT_IF_FILES if task == "what-if" else FILES
-    inputs = (motion, model, external_loads, forces)
+    inputs = (motion, model, external_loads, forces, markers)
     with protect_inputs(*inputs), results_folders({folder: names}, "optimize", overwrite=force):
         compile_once(*inputs, muscles=muscles != "none")
         with err.status("analyzing the motion"):

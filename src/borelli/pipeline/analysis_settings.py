@@ -29,6 +29,7 @@ from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
+from borelli.recording.marker_map import read_marker_map
 from borelli.recording.quality_checks import check_prepared
 from borelli.recording.recording import Note, Recording
 
@@ -191,8 +192,18 @@ class CalibrationTrials(NamedTuple):
 def read_calibration(settings: AnalysisSettings) -> CalibrationTrials:
     """Read the complete calibration trials; `start`, `end` and `forces` apply to the other trials only."""
     whole = replace(settings, forces=None, start=-np.inf, end=np.inf)
-    static = None if settings.static is None else read_trial(settings.static, whole)
-    return CalibrationTrials(static, tuple(read_trial(path, whole) for path in settings.functional))
+    static = None if settings.static is None else _read_calibration_trial(settings.static, whole)
+    return CalibrationTrials(static, tuple(_read_calibration_trial(path, whole) for path in settings.functional))
+
+
+def _read_calibration_trial(path: Path, settings: AnalysisSettings) -> Recording:
+    """Read a calibration trial; a marker map that lists none of its labels is one of the other trials' labels."""
+    plain = {name: value for name, value in settings.reading.items() if name != "markers"}
+    if (markers := settings.reading.get("markers")) is not None:
+        given = {name: value for name, value in plain.items() if value is not None}
+        if not set(read_recording(path, **given).markers) & set(read_marker_map(markers)):
+            settings = replace(settings, reading=plain)
+    return read_trial(path, settings)
 
 
 def fit_subject(settings: AnalysisSettings, trials: Sequence[Recording], calibration: CalibrationTrials) -> Fit:

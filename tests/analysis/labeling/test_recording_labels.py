@@ -182,3 +182,20 @@ def test_swapped_labels_are_noted() -> None:
     swapped = rename_markers(WALK, {"RKNE": "LKNE", "LKNE": "RKNE"})
     (note,) = [note for note in check_marker_labels(swapped).notes if note.code == "swapped_labels"]
     assert note.kind == "problem" and "RKNE" in note.text and "swap_markers" in note.action
+
+
+def test_a_box_without_names_is_told_apart_from_a_named_body() -> None:
+    """Four points of a box that turns next to the body, and one loose point: the box is an object, the point is not."""
+    points = WALK.data["marker_position"].values
+    angle = np.linspace(0.0, 1.0, len(points))
+    rotation = np.array([[[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]] for a in angle])
+    corners = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.3]])
+    box = points.mean(axis=1)[:, None] + np.array([0.0, 1.5, 0.0]) + np.einsum("fij,pj->fpi", rotation, corners)
+    loose = points[:, :1] + np.array([0.0, 2.0, 0.5]) * np.sin(5.0 * angle)[:, None, None]
+    together = np.concatenate([points, box, loose], axis=1)
+    data = WALK.data.drop_dims("marker").assign_coords(marker=[*WALK.markers, "*101", "*102", "*103", "*104", "*105"])
+    attributes = WALK.data["marker_position"].attrs
+    recording = WALK.with_data(data.assign(marker_position=(("time", "marker", "axis"), together, attributes)))
+    (note,) = [one for one in name_markers(recording).notes if one.code == "objects"]
+    assert "4 points" in note.text and "*101, *102, *103, *104" in note.text and "*105" not in note.text
+    assert not any(one.code == "objects" for one in name_markers(WALK).notes)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from borelli.analysis.motion import Motion, make_motion, marker_points, match_markers, rotate, to_model_axes
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_search, solve_ik_frames
-from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
+from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import marker_jacobians, root_coordinates
@@ -282,7 +282,7 @@ def _minimize(
 def limit_notes(problem: IkProblem, q: Array, times: Array, first: int = 0) -> tuple[Note, ...]:
     """Return a note on coordinates that markers push to a joint limit, with their frames and times [s].
 
-    Coordinates that move no marker are at their limits by the rest pose alone. `first` is the number of the first frame.
+    Coordinates that move no marker are at their limits by the rest pose alone. `first` numbers the first frame.
     """
     x, springs = q[:, problem.tree.free], problem.rest_springs
     moves = _moves_markers(problem, q)

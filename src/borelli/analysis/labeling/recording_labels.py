@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from borelli.analysis.labeling.check_labels import LabelFinding, check_labels
 from borelli.analysis.labeling.label_cloud import label_cloud
 from borelli.analysis.labeling.label_points import RUNS, PointLabel, PointLabels
-from borelli.analysis.labeling.objects import label_body
+from borelli.analysis.labeling.objects import (
+    MAX_CANDIDATES,
+    MIN_OBJECT_DISTANCE,
+    MIN_OBJECT_POINTS,
+    find_objects,
+    label_body,
+)
 from borelli.analysis.labeling.uncertain_labels import marker_landmark, read_uncertain_labels
 from borelli.errors import SettingsError, list_names
 from borelli.numerics.vectors import Array
@@ -27,6 +33,8 @@ MAX_USED_DISTANCE = 0.08
 """[m] Points farther from their place are not used."""
 MIN_TRACKLET_RATIO = 1.2
 """Ratio of the number of columns to that of points visible at once, from which on markers continue in other columns."""
+OBJECT_FRAMES = 200
+"""Frames in which points without names are compared with each other, to find objects."""
 CERTAINTIES = {"landmark": 0.95, "segment": 0.8, "agreed": 0.6, "found": 0.3}
 """Certainty of a reading: landmark or segment sure, all runs agree, found by one run."""
 MAX_UNCERTAIN = 0.4
@@ -100,7 +108,9 @@ def name_markers(recording: Recording, height: float = np.nan) -> Recording:
     """
     unnamed = label_unnamed(recording, height)
     if unnamed is None:
-        return _name_uncertain(recording, height)
+        notes = _object_notes(recording)
+        named = _name_uncertain(recording, height)
+        return named.with_notes(*notes) if notes else named
     found, labels = unnamed.found, [recording.markers[i] for i in unnamed.columns]
     if found.uncertainties:
         raise SettingsError(
@@ -230,8 +240,14 @@ def _notes(unnamed: UnnamedPoints, labels: list[str]) -> tuple[Note, ...]:
         names = [labels[i] for i in unsure]
     text += f"; segment and side are not certain of {list_names(names)}." if unsure else "."
     notes = [Note(text, "inferred", ACTION, code="labels_by_geometry")]
-    for number in range(int(unnamed.objects.max(initial=-1)) + 1):
-        own = unnamed.objects == number
+    return (*notes, *_notes_on_objects(unnamed.objects, labels))
+
+
+def _notes_on_objects(objects: NDArray[np.int64], labels: list[str]) -> tuple[Note, ...]:
+    """Return a note on each object, from the object (frames, columns) of each point."""
+    notes = []
+    for number in range(int(objects.max(initial=-1)) + 1):
+        own = objects == number
         columns = [label for label, contains in zip(labels, own.any(axis=0), strict=True) if contains]
         text = (
             f"{own.sum(axis=1).max()} points move as one rigid object far from the body and are left out: "
@@ -239,6 +255,30 @@ def _notes(unnamed: UnnamedPoints, labels: list[str]) -> tuple[Note, ...]:
         )
         notes.append(Note(text, "inferred", ACTION, code="objects"))
     return tuple(notes)
+
+
+def _object_notes(recording: Recording) -> tuple[Note, ...]:
+    """Return notes on objects among the points without a name of a recording whose other labels name landmarks."""
+    if "marker_position" not in recording.data:
+        return ()
+    readings = interpret_labels(recording.markers).readings
+    unnamed = [i for i, one in enumerate(readings) if one.kind == "unnamed"][:MAX_CANDIDATES]
+    named = [i for i, one in enumerate(readings) if one.landmark]
+    if len(unnamed) < MIN_OBJECT_POINTS or len(named) < MIN_KNOWN:
+        return ()
+    points = _points(recording)[:: max(1, recording.frames // OBJECT_FRAMES)]
+    own = points[:, unnamed]
+    away = np.stack([np.linalg.norm(own - points[:, i : i + 1], axis=2) for i in named])
+    nearest = np.where(np.isfinite(away), away, np.inf).min(axis=0)
+    seen = visible(own) & np.isfinite(nearest)
+    far = np.array(
+        [
+            bool(one.any()) and np.median(at[one]) > MIN_OBJECT_DISTANCE
+            for at, one in zip(nearest.T, seen.T, strict=True)
+        ]
+    )
+    objects = np.where(visible(own), find_objects(own, far), -1)
+    return _notes_on_objects(objects, [recording.markers[i] for i in unnamed])
 
 
 def _read_uncertain(recording: Recording, height: float) -> tuple[tuple[LabelReading, ...], tuple[str, ...]]:

@@ -86,7 +86,7 @@ _PARTS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     (r"ankle|mall|^mal(?:lat|med|$)|(?:lat|med)mal$", "malleolus_lateral",
      {"medial": "malleolus_medial", "joint": "ankle_center"}),
     (r"shank|shin|tibia|fibul|calf|lowerleg|lowleg", "shank", {}),
-    (r"heel|calc", "heel", {"lateral": "heel_lateral"}),
+    (r"(?<!w)heel|calc", "heel", {"lateral": "heel_lateral"}),
     (r"metat|meta", "mt2", _TOES),
     (r"forefoot", "mt2", _TOES),
     (r"midfoot", "midfoot", {"lateral": "midfoot_lateral"}),
