@@ -76,6 +76,11 @@ MAX_TORQUE = 6.5
 """[N m/kg] Peak joint torque; that of a sprint at 9.5 m/s is 5.5."""
 BEYOND = ("85_02", "87_03", "88_02", "npybvh")
 """Acrobatics without plates, and a file that falls faster than gravity allows: larger torques, each with a warning."""
+MAX_EXTENSION = {"c3d/motionmonitor_metres/Static_Pose.c3d": 0.09}
+"""[rad] Mean angle by which knees are bent backward, where it is more than 0.05.
+
+In this pose the middles of condyles and malleoli and the hips of Harrington et al. (2007) make 6.7 and 3.9 degrees.
+"""
 
 
 @pytest.mark.data
@@ -104,7 +109,7 @@ def test_recordings_of_persons_are_analyzed(name, tmp_path):
     assert torque is None or torque < MAX_TORQUE or (warned and any(word in name for word in BEYOND))
     knees = [str(c) for c in found.energy.torques.motion.data["coordinate"].values if str(c).startswith("knee_flexion")]
     bent = found.energy.torques.motion.data["coordinate_value"].sel(coordinate=knees)
-    assert knees and float(bent.mean()) > -0.05  # knees bend forward only by a few degrees
+    assert knees and float(bent.mean()) > -MAX_EXTENSION.get(name, 0.05)
 
 
 @pytest.mark.data
