@@ -232,6 +232,21 @@ def test_lock_is_removed_but_not_a_file_of_that_name(tmp_path):
     assert texts(tmp_path) == {LOCK: "my notes"}
 
 
+def test_a_run_without_results_leaves_no_folder(tmp_path):
+    """Folders that it made are removed; those of the user stay, and so do those that another run has locked since."""
+    (tmp_path / "mine").mkdir()
+    for folder in ("mine", "mine/deep/out", "new/out"):
+        with pytest.raises(SettingsError, match="no"), results_folders({tmp_path / folder: NAMES}, "test"):
+            raise SettingsError("no")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+    with pytest.raises(SettingsError, match="no"), results_folders({tmp_path / "out": NAMES}, "test"):
+        write_atomic("one", tmp_path / "out" / "a.txt")
+        raise SettingsError("no")
+    assert texts(tmp_path / "out") == {"a.txt": "one"}
+    with lock_folder(tmp_path / "away"):  # removed by a run that failed before this one could lock it
+        assert (tmp_path / "away").is_dir()
+
+
 def test_path_of_a_file_is_not_a_folder(tmp_path):
     (tmp_path / "out").write_text("mine")
     for call in (check_results, lambda outputs, by: run(tmp_path / "out", "one")):

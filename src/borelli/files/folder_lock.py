@@ -56,7 +56,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
 def _open_locked(path: Path, folder: Path) -> int:
     """Return the locked file, created if needed."""
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except FileNotFoundError:  # a run that failed has just removed its empty folder
+            folder.mkdir(parents=True, exist_ok=True)
+            continue
         try:
             _lock(file, folder)
             if _is_at(file, path):

@@ -122,7 +122,7 @@ def results_folders(
     """Open folders of results for one run: files written into them in the block follow the rules of the folders.
 
     Args:
-        outputs: Names of the files that the run writes, by folder; folders are created.
+        outputs: Names of the files that the run writes, by folder; folders are created, and removed if they stay empty.
         by: Command that writes the results.
         overwrite: Replace other and edited files too; inputs are never replaced.
         is_damaged: Test of a file of the manifest whose content has changed. A damaged file gets another name, because
@@ -134,6 +134,7 @@ def results_folders(
     with ExitStack() as stack:
         for folder in outputs:
             check_folder(folder)
+            stack.callback(_remove_empty, [path for path in (folder, *folder.parents) if not path.exists()])
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock_folder(folder))
             remove_stale_temporaries(folder)
@@ -144,6 +145,15 @@ def results_folders(
         finally:
             open_results.reset(token)
         results.remove_outdated()
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders that are empty, the innermost first."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:  # it has files, or is away
+            return
 
 
 def check_results(outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool = False) -> None:
