@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from borelli.kernels.compile_cache import CompileTask
 from borelli.kernels.jit import compile_pointer, register_pointers
 from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.function_pointers import make_sample, soft_step_functions, soft_step_groups
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.post_stabilization import post_stabilize
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import initial_state
+from borelli.physics.state import make_state
 
 
 def compile_solver() -> None:
@@ -43,7 +46,9 @@ def compile_coordinates() -> None:
     """Compile coordinates from poses and back."""
     sample = make_sample()
     record = make_record(sample.compiled, 2)
-    initial_state(sample.compiled)
+    state, joints = make_state(sample.compiled), sample.compiled.tables.joints
+    still = np.zeros_like(state.coordinate)
+    poses_from_coordinates(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
     coordinates_and_velocities(sample.compiled, record.pose, record.twist)
 
 
