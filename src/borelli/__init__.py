@@ -13,7 +13,7 @@ This package has the functions of every stage, their results and the errors. Mor
 `view`. Names are imported on first use, so that `import borelli` is quick; `__init__.pyi` lists them.
 """
 
-from borelli.lazy_names import lazy_names
+from borelli.files.lazy_names import lazy_names
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,7 @@ MAX_MODULES = 20
 MAX_FILE_LINES = 600
 MAX_MEDIAN_LINES = 170
 MAX_FUNCTION_LINES = 90
-ENTRY_POINTS = {"__init__", "__main__", "cli", "demo", "installation_check", "errors", "lazy_names"}
+ENTRY_POINTS = {"__init__", "__main__", "cli", "demo", "installation_check", "errors"}
 
 
 def module_name(file: Path) -> str:

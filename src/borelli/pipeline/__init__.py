@@ -1,5 +1,5 @@
 """Complete analyses: settings, stages, reuse of earlier runs, uncertainty."""
 
-from borelli.lazy_names import lazy_names
+from borelli.files.lazy_names import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)
