@@ -18,8 +18,8 @@ from scipy.spatial.transform import Rotation
 
 from borelli.model.model import Frame, Muscle, PathPoint, PathWrap, WrapObject
 from borelli.muscles.paths import muscle_paths
+from borelli.numerics.quaternions import smallest_rotation
 from borelli.people.full_skeleton import full_skeleton
-from borelli.people.muscle_placement import rotation_between
 
 from ..shared_data import SHARED_DATA
 from .muscle_table import REFERENCE_HUMAN, TO_HUMAN, TRUNK, Source
@@ -167,7 +167,7 @@ class ArmFrames:
         upper, self.upper_rotation = straightening(self.elbow - self.shoulder)
         fore, self.fore_rotation = straightening(self.wrist - self.elbow)
         knuckle = at["3proxph_r"] - self.wrist
-        self.hand = rotation_between(knuckle, DOWN)
+        self.hand = smallest_rotation(knuckle, DOWN)
         self.lengths = {
             "shoulder_half_width": -self.shoulder[1],
             "upper_arm": -(upper @ (self.elbow - self.shoulder))[2],

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, TransformAxis
+from borelli.model.transforms import orientation_matrix
 from borelli.numerics.rotation_kernels import quaternion_product, rotation_exponential
-from borelli.physics.arrays.joints import JointTables, compile_joints, quaternion_matrix
+from borelli.physics.arrays.joints import JointTables, compile_joints
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -105,7 +106,7 @@ class Jointed:
 
     @property
     def rotation(self) -> Floats:
-        return np.array([quaternion_matrix(*q) for q in self.quaternion])
+        return np.array([orientation_matrix(q) for q in self.quaternion])
 
     def set_coordinates(self, coordinate: Floats, speed: Floats | None = None) -> None:
         """Set the coordinates and the poses of the bodies."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.post_stabilization import PostStabilizer
 from borelli.physics.state import State
 
@@ -85,7 +85,7 @@ def dense_of(stabilizer: PostStabilizer, state: State) -> Dense:
         for e in range(rows.first[k], rows.first[k + 1]):
             if rows.body[e] >= 0:
                 jacobian[k, place[int(rows.body[e])]] += rows.jacobian[e]
-    turn = rotation_matrices(state.quaternion)
+    turn = rotation_matrix(state.quaternion)
     blocks = []
     for b in solved:
         blocks += [bodies.mass[b] * np.eye(3), turn[b] @ bodies.inertia[b] @ turn[b].T]

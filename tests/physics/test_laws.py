@@ -16,9 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from borelli.bench.workload import human as benchmark_human
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Softness
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import momentum, rotation_matrices
+from borelli.physics.diagnostics import momentum
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.simulate import initial_state, simulate
@@ -110,7 +111,7 @@ def precession_error(h: float) -> float:
     body = Body("top", 1.0, inertia=((across, 0, 0), (0, across, 0), (0, 0, along)))
     model = Model("symmetric", (body,), gravity=WEIGHTLESS)
     result = simulate(model, duration=1.0, step=h, initial_twists={"top": (0.0, 0.0, 0.0, 1.0, 0.0, 5.0)})
-    axis = rotation_matrices(result["body_orientation"].values[:, 0])[..., 2]
+    axis = rotation_matrix(result["body_orientation"].values[:, 0])[..., 2]
     total = np.array([across, 0.0, along * 5.0])
     pole, turned = total / np.linalg.norm(total), float(np.linalg.norm(total)) / across * 1.0
     start = axis[0]
@@ -354,7 +355,7 @@ def test_internal_rows_change_no_momentum(name, is_driven):
     mass = bodies.mass[:, None]
     scale, closed = float(np.abs(mass * twists[0][:, :3]).sum()), 0
     for (pose, moved), (before, after), solved in zip(pairwise(poses), pairwise(twists), solutions, strict=True):
-        turn = rotation_matrices(pose[:, 3:])
+        turn = rotation_matrix(pose[:, 3:])
         inertia = turn @ bodies.inertia @ turn.transpose(0, 2, 1)
         push = mass * (solved[:, :3] - before[:, :3])
         twisting = np.zeros(3)

@@ -11,6 +11,7 @@ import scipy.linalg
 from borelli.errors import DivergedError, SettingsError
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Frame, Joint, Model, Shape
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics import diagnostics as measure
 from borelli.physics.arrays import compile_model as tables
 from borelli.physics.arrays.compile_model import compile_model
@@ -76,7 +77,7 @@ def test_one_joint_is_the_closed_form():
     model = floating_chain(2)
     stabilizer = PostStabilizer(model)
     state = moving_state(stabilizer)
-    bodies, turn = stabilizer.compiled.tables.bodies, measure.rotation_matrices(state.quaternion)
+    bodies, turn = stabilizer.compiled.tables.bodies, rotation_matrix(state.quaternion)
     joint = model.joints[0]
     K, relative = np.zeros((3, 3)), np.zeros(3)
     for b, frame, sign in ((0, joint.parent_frame, -1.0), (1, joint.child_frame, 1.0)):

@@ -24,6 +24,7 @@ from borelli.model.kinematics import (
 )
 from borelli.model.model import Coordinate, Model
 from borelli.model.transforms import Array
+from borelli.numerics.quaternions import smallest_rotation
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -217,7 +218,8 @@ class _Pair:
             raise SettingsError(f"frame: {unknown_name('body in both models', frame, known)}")
         notes: list[str] = []
         motion = _random_motion(a, b, coordinates, count, seed)
-        rotation = _rotation_between(np.array(b.gravity), np.array(a.gravity))
+        down = np.array(b.gravity), np.array(a.gravity)
+        rotation = smallest_rotation(*down) if all(one.any() for one in down) else np.eye(3)
         if np.abs(rotation - np.eye(3)).max() > 1e-9:
             difference = f"Gravity is {a.gravity} in the first model and {b.gravity} in the second"
             notes.append(f"{difference}. The second model is rotated to match.")
@@ -312,22 +314,6 @@ def _common_range(one: Coordinate, other: Coordinate) -> tuple[float, float]:
     (a, b), (c, d) = of(one), of(other)
     lower, upper = max(a, c), min(b, d)
     return (lower, upper) if lower < upper else (min(a, b), max(a, b))
-
-
-def _rotation_between(from_down: Array, to_down: Array) -> Array:
-    """Return the smallest rotation from one direction to another; the identity if one has no length."""
-    if not (from_down.any() and to_down.any()):
-        return np.eye(3)
-    a, b = from_down / np.linalg.norm(from_down), to_down / np.linalg.norm(to_down)
-    axis, cosine = np.cross(a, b), float(a @ b)
-    if cosine < -1.0 + 1e-12:
-        across = np.eye(3)[int(np.argmin(np.abs(a)))]
-        across = across - (across @ a) * a
-        across /= np.linalg.norm(across)
-        return np.asarray(2.0 * np.outer(across, across) - np.eye(3))
-    x, y, z = axis
-    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.asarray(np.eye(3) + skew + skew @ skew / (1.0 + cosine))
 
 
 def _compared(name: str, a: ArrayLike, b: ArrayLike) -> ComparedValue:

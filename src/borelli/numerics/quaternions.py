@@ -9,6 +9,9 @@ import numpy as np
 
 from borelli.numerics.vectors import Array
 
+MIN_MIDDLE = 1e-8
+"""Length of the sum of two unit vectors below which rounding decides its direction."""
+
 
 def quaternion_product(a: Array, b: Array) -> Array:
     """Return the rotation b followed by a, for quaternions (..., 4)."""
@@ -45,7 +48,21 @@ def rotation_matrix(quaternions: Array) -> Array:
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ]
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def smallest_rotation(start: Array, end: Array) -> Array:
+    """Return the matrix (3, 3) of the smallest rotation from one direction to another; both have a length.
+
+    Half a revolution about the first, then half a one about the middle of both: a rotation across both.
+    """
+    a, b = start / np.linalg.norm(start), end / np.linalg.norm(end)
+    middle = a + b
+    if np.linalg.norm(middle) < MIN_MIDDLE:  # opposite: any direction across
+        least = np.eye(3)[int(np.argmin(np.abs(a)))]
+        middle = least - (least @ a) * a
+    middle /= np.linalg.norm(middle)
+    return np.asarray((2.0 * np.outer(middle, middle) - np.eye(3)) @ (2.0 * np.outer(a, a) - np.eye(3)))
 
 
 def conjugate(quaternions: Array) -> Array:

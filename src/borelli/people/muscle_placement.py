@@ -24,6 +24,7 @@ from borelli.model.model import Frame, Model, Muscle, PathPoint, PathWrap, Trans
 from borelli.model.transforms import AXES, Array, orientation_from_matrix, orientation_matrix, vector
 from borelli.muscles.fiber_tuning import tuned_lengths
 from borelli.muscles.paths import muscle_paths
+from borelli.numerics.quaternions import smallest_rotation
 
 Table = dict[str, Any]
 VOLUME_PER_MASS_AND_HEIGHT, VOLUME_OFFSET = 47.05, 1289.6
@@ -77,20 +78,12 @@ class Stance:
         """Return the map that puts a vector of the source, between two joint centers, on the person's."""
         source = mirror @ source
         scale = np.linalg.norm(end - start) / np.linalg.norm(source)
-        return self.segment(body, start, rotation_between(source, end - start) @ mirror, float(scale))
+        return self.segment(body, start, smallest_rotation(source, end - start) @ mirror, float(scale))
 
 
 def mirror_of(side: str) -> Array:
     """Return the matrix that mirrors the right side's table for a side."""
     return np.eye(3) if side == "r" else MIRROR
-
-
-def rotation_between(a: Array, b: Array) -> Array:
-    """Return the smallest rotation that turns a into the direction of b."""
-    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
-    v, c = np.cross(a, b), float(a @ b)
-    skew = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    return np.asarray(np.eye(3) + skew + skew @ skew / (1.0 + c))
 
 
 def leg_maps(stance: Stance, side: str, data: Table, ball: Array) -> dict[str, SegmentMap]:

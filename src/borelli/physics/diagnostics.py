@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from borelli.kernels.array_checks import as_floats
 from borelli.kernels.jit import kernel
 from borelli.kernels.shared_tuples import SharedTuple
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.joints import JointTables, with_own_scratch
 from borelli.physics.joints.coordinates import coordinates_from_poses
@@ -18,17 +19,6 @@ from borelli.physics.rigid_bodies import compute_rotations
 from borelli.physics.rows.joint_rows import pose_joints
 
 Floats = NDArray[np.float64]
-
-
-def rotation_matrices(quaternion: Floats) -> Floats:
-    """Return the rotation matrices (..., 3, 3) of quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def _solved(compiled: CompiledModel) -> NDArray[np.bool_]:
@@ -39,7 +29,7 @@ def kinetic_energy(compiled: CompiledModel, pose: Floats, twist: Floats) -> Floa
     """Return the kinetic energy (frames,) [J] of the bodies that are solved for."""
     moving = _solved(compiled)
     linear = np.einsum("b,fbi,fbi->f", compiled.tables.bodies.mass[moving], *2 * (twist[:, moving, :3],))
-    local = np.einsum("fbji,fbj->fbi", rotation_matrices(pose[:, moving, 3:]), twist[:, moving, 3:])
+    local = np.einsum("fbji,fbj->fbi", rotation_matrix(pose[:, moving, 3:]), twist[:, moving, 3:])
     angular = np.einsum("bij,fbi,fbj->f", compiled.tables.bodies.inertia[moving], local, local)
     return np.asarray(0.5 * (linear + angular))
 
@@ -62,7 +52,7 @@ def momentum(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floa
     """Return linear [kg m/s] and angular momentum about the world's origin [kg m^2/s], (frames, 3) each."""
     moving = _solved(compiled)
     linear = compiled.tables.bodies.mass[moving][:, None] * twist[:, moving, :3]
-    rotation = rotation_matrices(pose[:, moving, 3:])
+    rotation = rotation_matrix(pose[:, moving, 3:])
     local = np.einsum("fbji,fbj->fbi", rotation, twist[:, moving, 3:])
     own = np.einsum("fbij,bjk,fbk->fbi", rotation, compiled.tables.bodies.inertia[moving], local)
     angular = np.cross(pose[:, moving, :3], linear) + own
@@ -75,7 +65,7 @@ def joint_gap(compiled: CompiledModel, pose: Floats, *, only_hard: bool = False)
     With `only_hard`, joints that yield by their softness do not count.
     """
     tables = compiled.tables.joints
-    rotation = rotation_matrices(pose[:, :, 3:])
+    rotation = rotation_matrix(pose[:, :, 3:])
     largest = np.zeros(len(pose))
     for j, joint in enumerate(compiled.model.joints):
         is_soft = np.isfinite(joint.softness.stiffness) or bool(joint.softness.cfm)

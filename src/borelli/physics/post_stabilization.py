@@ -19,9 +19,9 @@ from borelli.kernels.array_checks import as_floats
 from borelli.kernels.jit import kernel
 from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.model.model import Model
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS
-from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.function_pointers import pointers
 from borelli.physics.inputs import Drive
 from borelli.physics.rigid_bodies import compute_rotations, load_bodies
@@ -214,7 +214,7 @@ class PostStabilizer(ArrayOwner):
     def _responses(self, state: State) -> Floats:
         """Return the response of each row's velocity to its impulse: the diagonal of J M^-1 J^T."""
         rows, bodies = self._work.rows, self.compiled.tables.bodies
-        rotation = rotation_matrices(state.quaternion)
+        rotation = rotation_matrix(state.quaternion)
         inverse = np.zeros((len(bodies.mass), 6, 6))
         inverse[:, :3, :3] = np.eye(3) / bodies.mass[:, None, None]
         inverse[:, 3:, 3:] = rotation @ np.linalg.inv(bodies.inertia) @ rotation.transpose(0, 2, 1)

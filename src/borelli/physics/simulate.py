@@ -16,6 +16,7 @@ from borelli.kernels.array_checks import as_floats, as_number, check_integer
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.arrays.indices import (
@@ -226,7 +227,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
 
     model, h = compiled.model, compiled.step
     pose, twist = record.pose, record.twist
-    rotation = diagnostics.rotation_matrices(pose[..., 3:])
+    rotation = rotation_matrix(pose[..., 3:])
     origin = pose[..., :3] - np.einsum("fbij,bj->fbi", rotation, compiled.center_of_mass)
     values, speeds = diagnostics.coordinates_and_velocities(compiled, pose, twist)
     linear, angular = diagnostics.momentum(compiled, pose, twist)

@@ -12,7 +12,7 @@ from borelli.control.track_targets import track_targets
 from borelli.errors import ModelError, SettingsError
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Ligament, Model, PathPoint
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.force_elements.elements import Bushing, DriveSchedule, ForceFunction, ForceTable, Spring
 from borelli.physics.force_elements.evaluate import Elements
 from borelli.physics.inputs import Drive
@@ -84,7 +84,7 @@ def test_forces_are_the_slope_of_the_energy(name):
     elements = Elements(model, [ELEMENTS[name]])
     quaternion = rng.normal(size=(2, 4))
     quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
-    position, rotation = np.array([[0.0, 0.0, 0.0], [0.6, 0.1, -0.2]]), rotation_matrices(quaternion)
+    position, rotation = np.array([[0.0, 0.0, 0.0], [0.6, 0.1, -0.2]]), rotation_matrix(quaternion)
     wrench = elements.wrenches(0.0, position, rotation, np.zeros((2, 6)))
     from scipy.spatial.transform import Rotation
 

@@ -11,7 +11,7 @@ import pytest
 from borelli.errors import ModelError, SettingsError
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import orientation_matrix
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.force_elements.sensors import ContactSensor, ForcePlate, Imu
 from borelli.physics.inputs import AppliedForce
 from borelli.physics.simulate import simulate
@@ -69,7 +69,7 @@ def test_imu_is_the_second_difference_of_positions():
     result = simulate(Model("arm", links, joints), duration=0.2, step=step, initial_coordinates=start,
                       initial_velocities={"c": 3.0}, sensors=[sensor])  # fmt: skip
     one = result.sel(body="lower")
-    rotation = rotation_matrices(one["body_orientation"].values)
+    rotation = rotation_matrix(one["body_orientation"].values)
     point = one["body_position"].values + rotation @ np.array(TILTED.position)
     acceleration = (point[2:] - 2.0 * point[1:-1] + point[:-2]) / step**2
     axes = rotation[1:-1] @ orientation_matrix(TILTED.orientation)

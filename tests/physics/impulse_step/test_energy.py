@@ -9,7 +9,7 @@ import borelli as bo
 from borelli.control import PD, make_controls, targets_from_functions
 from borelli.model.mechanisms import Z_TO_X, chain
 from borelli.model.model import Body, Frame, Model, Shape
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.scenes.gallery import spinning_top
 
 from ..passive_systems import random_tree, ring, run, run_passive, run_tree, simulation_of
@@ -140,7 +140,7 @@ def test_tops_and_gyroscopes_precess_without_nodding(tilt):
     rate = np.abs(np.roots([across, -180.0 * along, body.mass * 9.81 * arm])).min()
     simulation = simulation_of(scene.model, 1 / 240, 721, coordinates={"tip_x": tilt}, twists=scene.twists)
     result = run(simulation, 720)
-    axis = rotation_matrices(result.pose[:, 0, 3:])[:, :, 2]
+    axis = rotation_matrix(result.pose[:, 0, 3:])[:, :, 2]
     heading = np.unwrap(np.arctan2(axis[:, 1], axis[:, 0]))
     assert np.abs(np.arccos(axis[:, 2]) - tilt).max() < 0.005
     assert (heading[-1] - heading[0]) / 3.0 == pytest.approx(rate, rel=0.01)
@@ -162,7 +162,7 @@ def test_a_free_body_follows_euler():
     for steps in (120, 240, 480):
         simulation = simulation_of(model, 2.0 / steps, steps, twists={"body": (0, 0, 0, *w)})
         result = run(simulation, steps)
-        local = rotation_matrices(simulation.state.quaternion)[0].T @ simulation.state.twist[0, 3:]
+        local = rotation_matrix(simulation.state.quaternion)[0].T @ simulation.state.twist[0, 3:]
         sn, cn, dn, _ = ellipj(rate * 2.0, m)
         largest = np.sqrt([(energy * c - square) / (a * (c - a)), (energy * c - square) / (b * (c - b))])
         exact = [largest[0] * cn, largest[1] * sn, np.sqrt((square - energy * a) / (c * (c - a))) * dn]

@@ -5,6 +5,7 @@ import pytest
 
 from borelli.control.response import coefficients
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape, Surface
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics import diagnostics as measure
 from borelli.physics.impulse_step.arrays import ResponseCoefficients, compile_impulse, make_target_trajectory
 from borelli.physics.impulse_step.modes import BEGIN
@@ -85,14 +86,14 @@ def test_dense_reference_moves_alike(controlled, step):
     state = simulation.state
     twin = Twin(
         [body.mass for body in model.bodies], [np.array(INERTIA)] * 4, joints, model.gravity, state.position,
-        measure.rotation_matrices(state.quaternion), state.twist,
+        rotation_matrix(state.quaternion), state.twist,
     )  # fmt: skip
     record = make_record(simulation.compiled, 5)
     for _ in range(5):
         simulation.advance_impulses(1, record)
         twin.step(step)
         np.testing.assert_allclose(state.position, twin.x, atol=1e-12)
-        np.testing.assert_allclose(measure.rotation_matrices(state.quaternion), twin.R, atol=1e-12)
+        np.testing.assert_allclose(rotation_matrix(state.quaternion), twin.R, atol=1e-12)
         np.testing.assert_allclose(state.twist, twin.v, atol=1e-10)
 
 

@@ -12,9 +12,9 @@ import pytest
 from borelli.bench import workload as job
 from borelli.bench.ground_truth import motion, twists
 from borelli.model.model import Surface
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.people.human import human
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.inputs import Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state, simulate
@@ -62,7 +62,7 @@ def test_sliding_box_goes_straight_and_stops_at_coulomb_distance(direction):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_fast_box_never_leaves_the_ground(direction, h):
     result = thrown(direction, 2.0, h, 0.6)
-    rotation = rotation_matrices(result["body_orientation"].values[:, 0])
+    rotation = rotation_matrix(result["body_orientation"].values[:, 0])
     heights = result["body_position"].values[:, :1, 2] + np.einsum("fij,cj->fci", rotation, CORNERS)[..., 2]
     lower = np.sort(heights, axis=1)[:, :4]
     assert np.abs(lower).max() < 1e-4  # [m]: all four, at any time

@@ -24,9 +24,10 @@ from borelli.analysis.stepped.soles_and_ground import descendants
 from borelli.analysis.stepped.step_work import angular_momentum, step_power
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled_coordinates, coupled_forces, root_coordinates
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.numerics.vectors import Array, cross
 from borelli.physics.arrays.compile_model import CompiledModel
-from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
+from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.recording.recording import LAB
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def external_wrenches(stepper: Stepper, record: StepRecord) -> Array:
     """Return (steps, bodies, 6) force and moment about the center of mass of contacts and loads, model axes."""
     wrench = record.contact[:, :, :6] / stepper.compiled.step
     if stepper.applied_force is not None:
-        rotation = rotation_matrices(record.pose[:-1, :, 3:])
+        rotation = rotation_matrix(record.pose[:-1, :, 3:])
         for i, name in enumerate(stepper.loaded_bodies):
             body, applied = stepper.compiled.body_index[name], stepper.applied_force[:, i]
             arm = np.einsum("fij,fj->fi", rotation[:, body], applied[:, 6:])
@@ -140,7 +141,7 @@ def inertial_wrenches(compiled: CompiledModel, record: StepRecord) -> Array:
     bodies, h = compiled.tables.bodies, compiled.step
     change = np.diff(record.twist, axis=0) / h
     angular_velocity = 0.5 * (record.twist[1:, :, 3:] + record.twist[:-1, :, 3:])
-    rotation = rotation_matrices(record.pose[:-1, :, 3:])
+    rotation = rotation_matrix(record.pose[:-1, :, 3:])
     force = bodies.mass[:, None] * change[..., :3]
     rate, momentum = (angular_momentum(bodies.inertia, rotation, v) for v in (change[..., 3:], angular_velocity))
     moment = rate + np.cross(angular_velocity, momentum)
@@ -165,7 +166,7 @@ def foot_loads(
         force[:, f] = wrench[:, 3:] @ axes
         if stepper.applied_force is not None:
             applied = stepper.applied_force[:, stepper.loaded_bodies.index(body)]
-            rotation = rotation_matrices(record.pose[:-1, index[body], 3:])
+            rotation = rotation_matrix(record.pose[:-1, index[body], 3:])
             point = record.pose[:-1, index[body], :3] + np.einsum("fij,fj->fi", rotation, applied[:, 6:])
             loaded = np.linalg.norm(applied[:, :3], axis=1) > 0.0
         else:

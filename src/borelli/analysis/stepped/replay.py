@@ -19,9 +19,10 @@ from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_axis_forces, drive_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled_coordinates, root_coordinates
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
+from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.inputs import Drive
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
     error = coordinate_errors(model, values, target)
     at = stepper.compiled.body_index.get(stepper.root, 0)
     local = stepper.compiled.center_of_mass[at]
-    root, path = (p[:, at, :3] - rotation_matrices(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
+    root, path = (p[:, at, :3] - rotation_matrix(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
     away = (root - path) @ to_model_axes(model)
     time = torques.data["time"].values
     by_coordinate = ("time", "coordinate")

@@ -22,9 +22,9 @@ import numpy as np
 from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.stepper import Stepper
 from borelli.model.kinematics import root_coordinates
-from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
+from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm, rotation_matrix
 from borelli.numerics.vectors import Array
-from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotation_matrices
+from borelli.physics.diagnostics import kinetic_energy, potential_energy
 
 
 class StepPower(NamedTuple):
@@ -71,7 +71,7 @@ def gyroscopic_power(stepper: Stepper, record: StepRecord) -> Array:
     before, after = record.twist[:-1, :, 3:], record.twist[1:, :, 3:]
     now, target = record.pose[:-1, :, 3:], stepper.poses[2:, :, 3:]
     angular_velocity = 0.5 * (before + rotation_logarithm(quaternion_product(target, conjugate(now))) / h)
-    moment = -np.cross(angular_velocity, angular_momentum(bodies.inertia, rotation_matrices(now), angular_velocity))
+    moment = -np.cross(angular_velocity, angular_momentum(bodies.inertia, rotation_matrix(now), angular_velocity))
     power = (0.5 * (before + after) * moment).sum(axis=2)
     return np.asarray(power[:, bodies.kinematic == 0].sum(axis=1))
 

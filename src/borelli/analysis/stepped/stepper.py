@@ -22,10 +22,16 @@ from borelli.analysis.stepped.rollout import StepInputs, StepRecord, make_step_i
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.kinematics import root_coordinates, tree_links
 from borelli.model.model import Model, Softness
-from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
+from borelli.numerics.quaternions import (
+    conjugate,
+    quaternion_from_matrix,
+    quaternion_product,
+    rotation_logarithm,
+    rotation_matrix,
+)
 from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.diagnostics import coordinates_and_velocities, generalized_drive_forces, rotation_matrices
+from borelli.physics.diagnostics import coordinates_and_velocities, generalized_drive_forces
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
@@ -172,7 +178,7 @@ def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: Compil
     moment -= np.cross(point, force)
     bodies = [compiled.body_index[name] for name in loads.body]
     arm = point - poses[:, bodies, :3]
-    local = np.einsum("flji,flj->fli", rotation_matrices(poses[:, bodies, 3:]), arm)
+    local = np.einsum("flji,flj->fli", rotation_matrix(poses[:, bodies, 3:]), arm)
     return np.concatenate([force, moment, local], axis=-1)
 
 
@@ -202,7 +208,7 @@ def body_poses(motion: Motion, compiled: CompiledModel) -> Array:
     axes = to_model_axes(motion.model)
     quaternion = quaternion_product(quaternion_from_matrix(axes), motion.data["body_orientation"].values)
     origin = motion.data["body_position"].values @ axes.T
-    center = np.einsum("fbij,bj->fbi", rotation_matrices(quaternion), compiled.center_of_mass)
+    center = np.einsum("fbij,bj->fbi", rotation_matrix(quaternion), compiled.center_of_mass)
     return np.concatenate([origin + center, quaternion], axis=-1)
 
 
@@ -242,7 +248,7 @@ def residual_wrench(stepper: Stepper, record: StepRecord) -> Array:
     if not stepper.root:
         return result
     at = compiled.body_index[stepper.root]
-    origin = record.pose[:-1, at, :3] - rotation_matrices(record.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
+    origin = record.pose[:-1, at, :3] - rotation_matrix(record.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
     for row, body, axis in zip(tables.row, tables.body, tables.axis, strict=True):
         force = record.impulse[:, row] / compiled.step
         result[:, axis] += force

@@ -28,7 +28,7 @@ from borelli.experiments.experiment import Request, figure
 from borelli.experiments.outcome import NOT_GIVEN, Claim, Outcome, above, below
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.solver_settings import SolverSettings
 from borelli.view.panels import View
 from borelli.view.plot_style import BLUE, INK, ORANGE
@@ -141,7 +141,7 @@ def _nearest_to_skull(data: Dataset, model: Model) -> float:
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     skull = model.body("head").shapes[0]
     offset = data["body_position"].sel(body=knots).values - data["body_position"].sel(body="head").values[:, None]
-    local = np.einsum("tkj,tji->tki", offset, rotation_matrices(data["body_orientation"].sel(body="head").values))
+    local = np.einsum("tkj,tji->tki", offset, rotation_matrix(data["body_orientation"].sel(body="head").values))
     return float(np.linalg.norm((local - skull.frame.position) / skull.size, axis=-1).min())
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, JOINT_KINDS, Coordinate, Frame, Joint, Model
+from borelli.model.transforms import orientation_matrix
 from borelli.physics.arrays.indices import JOINT_ROWS, LIMIT_ROWS
 
 FREE, BALL, UNIVERSAL, HINGE, SLIDER, PLANAR, FIXED, COORDINATE = range(8)
@@ -179,15 +180,6 @@ JointSides = tuple[JointSide, JointSide, float]
 """Child side, parent side and sign of the third coordinate of a joint."""
 
 
-def quaternion_matrix(w: float, x: float, y: float, z: float) -> Floats:
-    """Return the rotation matrix of a quaternion, which is normalized first."""
-    q = np.array([w, x, y, z]) / np.sqrt(w * w + x * x + y * y + z * z)
-    v = q[1:]
-    skew = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    matrix: Floats = np.eye(3) + 2.0 * q[0] * skew + 2.0 * skew @ skew
-    return matrix
-
-
 def canonical_axes(joint: Joint) -> tuple[Floats, float]:
     """Return the joint's x, y, z in its joint frames as columns, and the sign of the third coordinate."""
     if not joint.axes:
@@ -304,7 +296,7 @@ def _joint_sides(joint: Joint, body_index: Mapping[str, int], body_com: Floats, 
 
     def side(index: int, frame: Frame, slot: int) -> JointSide:
         com = body_com[index] if index >= 0 else np.zeros(3)
-        return JointSide(index, slot, np.asarray(frame.position) - com, quaternion_matrix(*frame.orientation) @ axes)
+        return JointSide(index, slot, np.asarray(frame.position) - com, orientation_matrix(frame.orientation) @ axes)
 
     return (
         side(child, joint.child_frame, 0 if child_solved else -1),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.force_elements.arrays import add_element_wrenches, make_element_arrays
 from borelli.physics.force_elements.elements import (
     BodyState,
@@ -96,7 +96,7 @@ class Elements:
 
     def add_to(self, data: xarray.Dataset, pose: Floats, twist: Floats) -> xarray.Dataset:
         """Return the dataset of a run with lengths, forces and energy of springs and bushings."""
-        _, springs, bushings = self._passive(pose[..., :3], rotation_matrices(pose[..., 3:]), twist)
+        _, springs, bushings = self._passive(pose[..., :3], rotation_matrix(pose[..., 3:]), twist)
         if self.springs:
             dims = ("time", "spring")
             data = data.assign_coords(spring=[element.name for element in self.springs]).assign(
@@ -153,7 +153,7 @@ class ElementInputs:
         """Write the forces and drives of the step that starts now."""
         time = float(state.clock[0]) * self._step
         if self._own.stop > self._own.start:
-            wrench = self._elements.wrenches(time, state.position, rotation_matrices(state.quaternion), state.twist)
+            wrench = self._elements.wrenches(time, state.position, rotation_matrix(state.quaternion), state.twist)
             applied = self._inputs.applied_forces
             own = wrench[applied.body[self._own]]
             applied.force[self._own], applied.torque[self._own] = own[:, :3], own[:, 3:]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import GROUND, Frame, Model
 from borelli.model.transforms import orientation_matrix
-from borelli.physics.diagnostics import rotation_matrices
+from borelli.numerics.quaternions import rotation_matrix
 
 if TYPE_CHECKING:
     import xarray
@@ -109,7 +109,7 @@ def _add_imus(data: xarray.Dataset, model: Model, sensors: Sequence[Imu]) -> xar
     force, rate = np.zeros((2, len(time), len(sensors), 3))
     for k, sensor in enumerate(sensors):
         one = data.sel(body=sensor.body)
-        rotation = rotation_matrices(one["body_orientation"].values)
+        rotation = rotation_matrix(one["body_orientation"].values)
         axes = rotation @ orientation_matrix(sensor.frame.orientation)
         w = one["body_angular_velocity"].values
         arm = rotation @ (np.array(sensor.frame.position) - centers[sensor.body])
