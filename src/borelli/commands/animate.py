@@ -102,26 +102,22 @@ def animate(
     tracking = TrackingSettings(
         settling_time, root_settling_time, max_root_force, max_root_torque, ground or bool(move_ground)
     )
-    settings = AnalysisSettings(
-        model=model, mass=mass, height=height, sex=sex, start=start, end=end,
-        reading={
-            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
-            "marker_set": marker_set,
-        },
-    )  # fmt: skip
+    reading = {
+        "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+        "marker_set": marker_set,
+    }  # fmt: skip
+    settings = AnalysisSettings(model=model, mass=mass, height=height, sex=sex, start=start, end=end, reading=reading)
     texts = {"push": push, "carry": carry, "weaken": weaken, "obstacle": obstacle, "move-ground": move_ground}
+    given = {kind: list(several) for kind, several in texts.items() if several}
     outputs = {folder: FILES if write_video else FILES[:-1]}
     with protect_inputs(motion, model, skeleton, markers), results_folders(outputs, "animate", overwrite=force):
         compile_once(motion, model, skeleton, markers, control=True)
         with err.status("reading the motion"):
             target = load_motion(motion, settings)
-        perturbations = [
-            parse_perturbation(kind, text, target.model) for kind, several in texts.items() for text in several or ()
-        ]
+        parsed = [parse_perturbation(kind, text, target.model) for kind, several in given.items() for text in several]
         with progress_bar("simulating") as update:
-            result = run_animation(target, perturbations, tracking=tracking, step=step, cutoff=cutoff, progress=update)
+            result = run_animation(target, parsed, tracking=tracking, step=step, cutoff=cutoff, progress=update)
         notes = (*target.notes, *result.notes)
-        given = {kind: list(several) for kind, several in texts.items() if several}
         summary: dict[str, Any] = {
             "motion": str(motion), **given, **result.metrics, "notes": [note.text for note in notes],
         }  # fmt: skip
