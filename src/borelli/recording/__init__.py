@@ -1,5 +1,6 @@
 """Recordings of markers, forces, analog channels and joint angles: reading, cleaning, checking and writing."""
 
+from borelli.files.argument_checks import check_public_functions
 from borelli.numerics.filters import lowpass
 from borelli.recording.clean import changes, clean
 from borelli.recording.cleaning.filtering import crop, lowpass_filter, repair_time_stamps, resample
@@ -100,3 +101,5 @@ __all__ = [
     "zero_plates",
     "zeros_as_missing",
 ]
+
+check_public_functions(__name__)
