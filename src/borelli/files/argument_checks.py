@@ -10,14 +10,16 @@ import ast
 import builtins
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, wraps
+from math import isfinite
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from borelli.errors import SettingsError
 from borelli.files.argument_types import Expected, expected_type
 
+F = TypeVar("F")
 READERS = {
     "Recording": "bo.read_recording",
     "Model": "bo.read_model",
@@ -66,13 +68,14 @@ def with_checked_arguments(value: Any, module: str) -> Any:
     return _checked(value, module) if type(value) is FunctionType and not hasattr(value, "__wrapped__") else value
 
 
-def check_arguments(function: Any) -> Any:
+def check_arguments(function: F) -> F:
     """Return a method that checks its arguments first; a decorator.
 
     Raises:
         SettingsError: When the method is called with an argument of a wrong type.
     """
-    return _wrap(function, function.__module__)
+    checked: F = _wrap(function)
+    return checked
 
 
 _first_modules: dict[Any, Any] = {}
@@ -80,18 +83,18 @@ _first_modules: dict[Any, Any] = {}
 
 def _checked(function: Any, module: str) -> Any:
     if function not in _first_modules:
-        checked = _first_modules[function] = _wrap(function, module)
+        checked = _first_modules[function] = _wrap(function)
         checked.__module__ = module  # where pickle finds it
     return _first_modules[function]
 
 
-def _wrap(function: Any, module: str) -> Any:
+def _wrap(function: Any) -> Any:
     expected: list[_Arguments] = []
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         if not expected:
-            expected.append(_Arguments(function, module))
+            expected.append(_Arguments(function, checked.__module__))
         expected[0].check(args, kwargs)
         return function(*args, **kwargs)
 
@@ -102,7 +105,7 @@ class _Arguments:
     """Types that the arguments of a function may have."""
 
     def __init__(self, function: Any, module: str) -> None:
-        self.function, self.module = function, module
+        self.name, self.module = function.__qualname__, module
         names = _Names(function)
         self.positional: list[str] = []
         self.rest: tuple[str, Expected] | None = None
@@ -138,19 +141,26 @@ class _Arguments:
         given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         part, wanted, wrong = expected.first_wrong(value)
         if (other := next(self._exchanged(name, expected, value, given), None)) is not None:
-            remedy = f"It is swapped with {other}. Pass {name} first: {self.function.__name__}({name}, {other})."
+            remedy = f"It is swapped with {other}. Pass {name} first: {self.name}({name}, {other})."
             if name in kwargs:
                 remedy = f"It is swapped with {other}. Exchange them."
         else:
-            remedy = _remedy(f"{name}{part}", wanted, wrong) or f"See help({self.module}.{self.function.__name__})."
-        where = f"{self.function.__name__}: {name}{part}"
+            remedy = _remedy(f"{name}{part}", wanted, wrong) or f"See help({self._address()})."
+        where = f"{self.name}: {name}{part}"
         raise SettingsError(f"{where}: Expected {wanted.text}, got {shown(wrong)}. {remedy}")
+
+    def _address(self) -> str:
+        """Return where users find the function; a method is named by its class."""
+        if "." in self.name:
+            return self.name
+        module = "borelli" if self.name in sys.modules["borelli"].__all__ else self.module
+        return f"{module.replace('borelli', 'bo', 1)}.{self.name}"
 
     def _exchanged(self, name: str, expected: Expected, value: Any, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield the arguments whose values would fit here, as the value given here would fit there."""
         for other, found in given.items():
             theirs = self.types.get(other)
-            if theirs is None or other == name or found is None or not theirs.names:
+            if theirs is None or other == name or found is None or not (theirs.names or expected.names):
                 continue
             if expected.admits(found) and theirs.admits(value):
                 yield other
@@ -208,9 +218,11 @@ def _remedy(name: str, wanted: Expected, value: Any) -> str | None:
         return f"Pass the number: {name}={value.strip()}."
     if isinstance(value, str) and wanted.is_sequence and wanted.admits([value]):
         return f"Pass a list: [{value!r:.60}]."
+    kind = type(value)
+    fields: Collection[str] = (*getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "_fields", ()))
     for one in wanted.names:
         attribute = one.lower()
-        if attribute in getattr(type(value), "__dataclass_fields__", ()) and wanted.admits(getattr(value, attribute)):
+        if attribute in fields and wanted.admits(getattr(value, attribute)):
             return f"Pass its {attribute}."
     makers = [MAKERS[one] for one in wanted.names if one in MAKERS]
     return f"Pass what {' or '.join(makers)} returns." if makers else None
@@ -218,7 +230,6 @@ def _remedy(name: str, wanted: Expected, value: Any) -> str | None:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return isfinite(float(text))
     except ValueError:
         return False
-    return True

@@ -91,7 +91,7 @@ def expected_type(annotation: Any) -> Expected:
 
 def _container(kind: type, arguments: tuple[Any, ...]) -> Expected | None:
     if kind.__name__ == "ndarray":
-        return Expected("an array of numbers", (kind,), _is_array_like, is_sequence=True)
+        return Expected("an array of numbers", (kind,), _is_array_like)
     if kind in (dict, abc.Mapping, abc.MutableMapping):
         element = expected_type(arguments[1]) if len(arguments) == 2 else ANYTHING
         return Expected(f"a mapping of names to {_several(element)}", (), _is_mapping, element)
