@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from borelli.errors import SettingsError
-from borelli.files.argument_types import Expected, expected_type
+from borelli.files.argument_types import ANYTHING, Expected, expected_type
 
 F = TypeVar("F")
 READERS = {
@@ -159,8 +159,8 @@ class _Arguments:
     def _exchanged(self, name: str, expected: Expected, value: Any, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield the arguments whose values would fit here, as the value given here would fit there."""
         for other, found in given.items():
-            theirs = self.types.get(other)
-            if theirs is None or other == name or found is None or not (theirs.names or expected.names):
+            theirs = self.types.get(other, ANYTHING)
+            if theirs is ANYTHING or other == name or found is None or not (theirs.names or expected.names):
                 continue
             if expected.admits(found) and theirs.admits(value):
                 yield other

@@ -19,6 +19,7 @@ PLURALS = {
     "a list of numbers": "lists of numbers",
     "a path (str or Path)": "paths",
 }
+"""Irregular plurals of what is expected."""
 MAX_ELEMENTS = 1000
 """Elements of a longer list, tuple or table are not checked here, so that a check costs little."""
 
