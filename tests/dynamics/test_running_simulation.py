@@ -11,7 +11,7 @@ import pytest
 from borelli.dynamics.contacts import contact_forces, last_contact_forces
 from borelli.dynamics.running_simulation import (
     advance_simulation,
-    read_state,
+    restore_state,
     set_simulation_state,
     simulation_state,
     start_simulation,
@@ -49,7 +49,7 @@ def test_saved_state_continues_with_the_same_bits(tmp_path):
     simulation, other = falling_human(), falling_human()
     advance_simulation(simulation, 0.1)
     write_state(simulation, tmp_path / "half.npz")
-    read_state(other, tmp_path / "half.npz")
+    restore_state(other, tmp_path / "half.npz")
     ends = [advance_simulation(one, 0.05)["coordinate_value"].values[-1] for one in (simulation, other)]
     np.testing.assert_array_equal(*ends)
     with pytest.raises(SettingsError, match="exists"):
@@ -62,11 +62,11 @@ def test_files_that_are_no_state_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     for name in ("text.npz", "other.npz"):
         with pytest.raises(FileFormatError, match="not a state"):
-            read_state(simulation, tmp_path / name)
+            restore_state(simulation, tmp_path / name)
     stack = start_simulation(gallery_scene("stack").model)
     write_state(stack, tmp_path / "stack.npz")
     with pytest.raises(SettingsError, match="stack"):
-        read_state(simulation, tmp_path / "stack.npz")
+        restore_state(simulation, tmp_path / "stack.npz")
 
 
 def test_state_is_read_and_set():

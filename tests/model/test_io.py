@@ -258,5 +258,5 @@ def test_model_summary_is_short() -> None:
 )
 def test_paths_of_other_types_are_refused(call) -> None:
     for path in (3, b"model.toml", ["model.toml"]):
-        with pytest.raises(SettingsError, match="A file path must be"):
+        with pytest.raises(SettingsError, match=r"Expected a path \(str or Path\)|A file path must be"):
             call(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import BorelliError, FileFormatError, SettingsError
-from borelli.optimal import load_problem, solve
+from borelli.optimal import read_problem, solve
 from borelli.optimal.expression_parser import parse_expression
 from borelli.optimal.namespace import Namespace
 
@@ -52,13 +52,13 @@ def test_page_runs(tmp_path, monkeypatch):
     names = {}
     for text in blocks("python"):
         exec(compile(text, str(PAGE), "exec"), names)
-    car, mass = (solve(load_problem(f"{name}.toml")) for name in ("car", "sliding-mass"))
+    car, mass = (solve(read_problem(f"{name}.toml")) for name in ("car", "sliding-mass"))
     assert car.solved and car.objective == pytest.approx(1.5, abs=1e-9)
     assert mass.solved and mass.duration == pytest.approx(0.4, abs=1e-4)  # 2 sqrt(m d / F)
 
 
 def test_car_of_two_kilograms(tmp_path):
-    solution = solve(load_problem(write(tmp_path, CAR)))
+    solution = solve(read_problem(write(tmp_path, CAR)))
     assert solution.solved
     assert solution.objective == pytest.approx(4.0 * 1.5, abs=1e-8)  # 12 m^2 d^2 / T^3
     np.testing.assert_allclose(solution.value("power"), solution.value("force") * solution.value("v"))
@@ -87,7 +87,7 @@ expression = "first.duration + second.duration"
 lower = 2
 upper = 2
 """
-    solution = solve(load_problem(write(tmp_path, text)))
+    solution = solve(read_problem(write(tmp_path, text)))
     assert solution.solved, solution.certificate
     assert solution.objective == pytest.approx(6.0, abs=1e-6)
 
@@ -113,7 +113,7 @@ upper = 2
 def test_mistakes_are_named(tmp_path, old, new, message):
     assert old in CAR
     with pytest.raises(FileFormatError, match=message):
-        load_problem(write(tmp_path, CAR.replace(old, new, 1)))
+        read_problem(write(tmp_path, CAR.replace(old, new, 1)))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_hostile_names_after_dots_are_refused(text):
 def test_wrong_names_in_constraints_of_the_problem(tmp_path, expression):
     text = f'{CAR}[[constraints]]\nname = "time"\nexpression = "{expression}"\nupper = 3\n'
     with pytest.raises(FileFormatError, match="Unknown"):
-        load_problem(write(tmp_path, text))
+        read_problem(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -200,4 +200,4 @@ def test_damaged_files_are_refused(tmp_path):
         path = tmp_path / "damaged.toml"
         path.write_bytes(content)
         with pytest.raises(BorelliError):
-            load_problem(path)
+            read_problem(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.optimal import load_solution, solve
+from borelli.optimal import read_solution, solve
 
 from .example_problems import METHODS, car, squared_force
 from .swing import swing_up
@@ -42,7 +42,7 @@ def test_reported_rates_are_derivatives(method):
 def test_files_round_trip(swung, tmp_path):
     path = tmp_path / "swing.nc"
     swung.save(path)
-    again = load_solution(path)
+    again = read_solution(path)
     assert again.certificate == swung.certificate
     assert again.objective == swung.objective
     assert again.costs == swung.costs
@@ -57,10 +57,10 @@ def test_other_files_are_refused(tmp_path, walk):
     path = tmp_path / "walk.nc"
     walk.recording.to_netcdf(path)
     with pytest.raises(FileFormatError, match="does not contain a solution"):
-        load_solution(path)
+        read_solution(path)
     path.write_bytes(b"nothing")
     with pytest.raises(FileFormatError):
-        load_solution(path)
+        read_solution(path)
 
 
 def test_unknown_names(swung):

@@ -7,8 +7,8 @@ from borelli.recording.identify_marker_set import (
     FOLDER,
     common_prefix,
     identify_marker_set,
-    load_name_sets,
     read_name_set,
+    read_name_sets,
 )
 
 from .walker import real
@@ -31,7 +31,7 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("one", load_name_sets(), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", read_name_sets(), ids=lambda one: one.name)
 @pytest.mark.parametrize(
     "spelling", [str, str.lower, "Bob:{}".format, "Bob_{}".format, lambda name: name.replace(".", "_")]
 )
@@ -43,16 +43,16 @@ def test_every_set_is_identified_by_its_names_in_any_spelling(one, spelling):
 
 
 def test_sets_of_all_systems_are_there_with_their_sources():
-    names = " ".join(one.name for one in load_name_sets())
+    names = " ".join(one.name for one in read_name_sets())
     for wanted in ("Plug-in Gait", "CMU 41", "Helen Hayes", "Rajagopal", "OpenSim gait", "Qualisys", "OptiTrack"):
         assert wanted in names
-    for one in load_name_sets():
+    for one in read_name_sets():
         assert one.source
         assert len(set(one.names)) == len(one.names)
 
 
 def test_missing_and_extra_markers_are_listed():
-    cmu = next(one for one in load_name_sets() if one.name == "CMU 41")
+    cmu = next(one for one in read_name_sets() if one.name == "CMU 41")
     found = identify_marker_set([*cmu.names[4:], "*12", "WAND"])
     assert found.set.name == "CMU 41"
     assert found.missing == cmu.names[:4]
@@ -76,7 +76,7 @@ def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER, str(tmp_path))
     assert identify_marker_set(labels).set.name == "Mine"
     with pytest.raises(FileFormatError, match="does not exist"):
-        load_name_sets(tmp_path / "elsewhere")
+        read_name_sets(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(

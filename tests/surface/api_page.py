@@ -40,16 +40,21 @@ def description(value):
     return inspect.getdoc(value).split("\n")[0].replace("|", "/") if is_documented(value) else "Constant."
 
 
+def home(value):
+    """Return the module that defines an object: a public function is one that checks arguments first."""
+    return inspect.unwrap(value).__module__
+
+
 def page_of(value):
     """Return the page that has an object's section: that of its package, or the one for reports, files and errors."""
-    package = value.__module__.split(".")[1].replace("people", "model")
+    package = home(value).split(".")[1].replace("people", "model")
     return package if package in PACKAGES else "files"
 
 
 def row(name, value):
     if not is_documented(value):
         return f"| `{name}` | {description(value)} |"
-    return f"| [`{name}`]({page_of(value)}.md#{value.__module__}.{value.__name__}) | {description(value)} |"
+    return f"| [`{name}`]({page_of(value)}.md#{home(value)}.{value.__name__}) | {description(value)} |"
 
 
 def table(module, names):
@@ -64,13 +69,13 @@ def pages():
     objects = {package: {} for package in (*PACKAGES, "files")}
     for name in tops:
         value = getattr(borelli, name)
-        objects[page_of(value)][f"{value.__module__}.{value.__name__}"] = value
+        objects[page_of(value)][f"{home(value)}.{value.__name__}"] = value
     for package in PACKAGES:
         module = import_module(f"borelli.{package}")
         index += [f"## borelli.{package}\n", module.__doc__.split("\n")[0] + "\n", table(module, module.__all__)]
         for value in (getattr(module, name) for name in module.__all__):
             if is_documented(value):
-                objects[page_of(value)][f"{value.__module__}.{value.__name__}"] = value
+                objects[page_of(value)][f"{home(value)}.{value.__name__}"] = value
     texts = {"index.md": "\n".join(index)}
     for package, found in objects.items():
         title = f"borelli.{package}" if package in PACKAGES else "Reports, stage files, errors"

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.memory import check_memory
 from borelli.model.model import Model
@@ -85,6 +86,7 @@ class MonteCarloResult:
     def _summary(self) -> Summary:
         return Summary("MonteCarloResult", [("repeats", self.repeats), ("outputs", list_names(list(self.value)))])
 
+    @check_arguments
     def to_dataset(self, like: Dataset) -> Dataset:
         """Return the dataset `like` with each variable as `_sd`, `_low` and `_high`, in its units."""
         variables = {}

@@ -13,6 +13,7 @@ from borelli.control.response import PD, Response
 from borelli.control.rotation_targets import RotationTargets
 from borelli.control.targets import Targets
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.kernels.array_checks import as_number
 from borelli.model.model import Model
 
@@ -46,12 +47,14 @@ class Control:
         if not callable(self.max_force):
             _check_max_force(self.name, self.max_force)
 
+    @check_arguments
     def coordinates(self, model: Model) -> tuple[str, ...]:
         """Return the names of the coordinates it acts on."""
         if isinstance(self.target, Targets):
             return (self.name,)
         return tuple(coordinate.name for coordinate in model.joint(self.name).coordinates)
 
+    @check_arguments
     def max_forces(self, times: Array) -> Array:
         """Return the largest torque or force (times,) [N m or N]."""
         if not callable(self.max_force):

@@ -7,7 +7,7 @@ from borelli.dynamics.generalized_dynamics import linearize as linearize
 from borelli.dynamics.generalized_dynamics import mass_matrix as mass_matrix
 from borelli.dynamics.model_dynamics import ModelDynamics as ModelDynamics
 from borelli.dynamics.running_simulation import advance_simulation as advance_simulation
-from borelli.dynamics.running_simulation import read_state as read_state
+from borelli.dynamics.running_simulation import restore_state as restore_state
 from borelli.dynamics.running_simulation import set_simulation_state as set_simulation_state
 from borelli.dynamics.running_simulation import simulation_state as simulation_state
 from borelli.dynamics.running_simulation import start_simulation as start_simulation

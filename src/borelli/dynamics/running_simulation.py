@@ -163,7 +163,7 @@ def write_state(simulation: Simulation, path: str | os.PathLike[str], *, overwri
         np.savez(file, format=np.array("borelli-state"), index=np.array(simulation.index), **named)
 
 
-def read_state(simulation: Simulation, path: str | os.PathLike[str]) -> None:
+def restore_state(simulation: Simulation, path: str | os.PathLike[str]) -> None:
     """Set a simulation to a state that `write_state` wrote; model, step and drives must be the same.
 
     Args:

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from borelli.files.argument_checks import with_checked_arguments
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package from the imports in its stub.
@@ -26,6 +28,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         home = homes[name]
         # a stub imports submodules from the package itself
         value = import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
+        value = with_checked_arguments(value, package)
         setattr(module, name, value)
         return value
 

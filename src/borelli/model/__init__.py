@@ -1,5 +1,6 @@
 """Models: bodies, joints, markers and muscles; kinematics, validation, comparison, and files of all formats."""
 
+from borelli.files.argument_checks import check_public_functions
 from borelli.model.compare import ModelComparison, compare_models
 from borelli.model.formats.asf import read_asf
 from borelli.model.formats.mjcf.reader import read_mjcf
@@ -131,3 +132,5 @@ __all__ = [
     "write_model",
     "write_osim",
 ]
+
+check_public_functions(__name__)

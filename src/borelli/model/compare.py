@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import (
     center_of_mass,
@@ -85,6 +86,7 @@ class ModelComparison:
             f"ModelComparison {self.a}, {self.b}", [*rows, ("poses", self.poses), ("notes", len(self.notes))]
         )
 
+    @check_arguments
     def quantity(self, name: str) -> Quantity:
         """Return the quantity called `name`."""
         for quantity in self.quantities:
@@ -92,6 +94,7 @@ class ModelComparison:
                 return quantity
         raise SettingsError(unknown_name("quantity", name, (q.name for q in self.quantities)))
 
+    @check_arguments
     def worst(self, name: str) -> float:
         """Return the largest difference of a quantity; zero if no element is in both models."""
         row = self.quantity(name).worst
@@ -104,6 +107,7 @@ class ModelComparison:
             entry["worst"] = None if quantity.worst is None else quantity.worst.difference
         return table
 
+    @check_arguments
     def tables(self, rows: int = 5) -> list[Table]:
         """Return tables for a terminal: a summary, and for each quantity the rows with the largest differences."""
         from rich.table import Table
@@ -120,6 +124,7 @@ class ModelComparison:
                 details.append(_detail(quantity, self.a, self.b, rows))
         return [summary, *details]
 
+    @check_arguments
     def text(self, rows: int = 5) -> str:
         """Return the comparison as plain text."""
         from rich.console import Console

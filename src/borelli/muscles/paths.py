@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import ModelError, SettingsError, list_names
+from borelli.files.argument_checks import check_arguments
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Model
@@ -58,6 +59,7 @@ class MusclePaths:
         names = [muscle for (muscle, _), bad in zip(self.wrap, (self.wrap_state == 3).any(axis=0), strict=True) if bad]
         return tuple(dict.fromkeys(names))
 
+    @check_arguments
     def to_dataset(self, time: ArrayLike) -> xarray.Dataset:
         """Return `muscle_length`, `moment_arm` and, if known, `muscle_velocity`, labeled by `time` [s]."""
         import xarray

@@ -10,9 +10,9 @@ from borelli.optimal.problem import Constraint as Constraint
 from borelli.optimal.problem import Link as Link
 from borelli.optimal.problem import Phase as Phase
 from borelli.optimal.problem import Problem as Problem
-from borelli.optimal.problem_files import load_problem as load_problem
+from borelli.optimal.problem_files import read_problem as read_problem
 from borelli.optimal.solution import Solution as Solution
-from borelli.optimal.solution import load_solution as load_solution
+from borelli.optimal.solution import read_solution as read_solution
 from borelli.optimal.solver import solve as solve
 from borelli.optimal.spacetime import SpacetimeSolution as SpacetimeSolution
 from borelli.optimal.spacetime import solve_spacetime as solve_spacetime

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.optimal.system import RATE, System, Variable, names_of
 
 Bounds = float | tuple[float, float]
@@ -151,6 +152,7 @@ class Phase:
         """State at the start that each periodic state equals at the end."""
         return dict(self.periodic) if isinstance(self.periodic, Mapping) else {name: name for name in self.periodic}
 
+    @check_arguments
     def bounds_of(self, variable: Variable) -> tuple[float, float]:
         """Return the bounds of a variable in this phase."""
         if variable.name in self.bounds:
@@ -204,6 +206,7 @@ class Problem:
             return tuple(self.links)
         return tuple(Link(a.name, b.name) for a, b in pairwise(self.phases))
 
+    @check_arguments
     def phase(self, name: str) -> Phase:
         """Return the phase of this name; raise SettingsError if there is none."""
         for phase in self.phases:
@@ -211,6 +214,7 @@ class Problem:
                 return phase
         raise SettingsError(f"Problem {self.name!r}: {unknown_name('phase', name, [p.name for p in self.phases])}.")
 
+    @check_arguments
     def continuous_states(self, link: Link) -> tuple[str, ...]:
         """Return the names of the states that a link makes continuous."""
         before, after = (names_of(self.phase(name).system.states) for name in (link.before, link.after))

@@ -29,7 +29,7 @@ CONSTRAINT_KEYS = ("name", "expression", "lower", "upper")
 LINK_KEYS = ("before", "after", "states", "conditions")
 
 
-def load_problem(path: str | PathLike[str]) -> Problem:
+def read_problem(path: str | PathLike[str]) -> Problem:
     """Return the problem in a TOML file.
 
     Args:

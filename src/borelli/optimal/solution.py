@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.files.netcdf import open_netcdf
 from borelli.files.netcdf_writer import write_netcdf
 from borelli.optimal.certificate.certificate import Certificate
@@ -67,6 +68,7 @@ class Solution:
         values = self.dataset["parameter_value"]
         return dict(zip(values["parameter"].values.tolist(), values.values.tolist(), strict=True))
 
+    @check_arguments
     def phase(self, name: str) -> Dataset:
         """Return the dataset of one phase."""
         names = self.dataset["phase_name"].values.tolist()
@@ -74,6 +76,7 @@ class Solution:
             raise SettingsError(f"Solution: {unknown_name('phase', name, names)}.")
         return self.dataset.isel(time=np.flatnonzero(self.dataset["phase"].values == name))
 
+    @check_arguments
     def value(self, name: str, phase: str | None = None) -> Any:
         """Return a state, control, algebraic variable or output over time by its name."""
         data = self.dataset if phase is None else self.phase(phase)
@@ -91,19 +94,21 @@ class Solution:
             f"Objective {self.objective:.9g}, {self.iterations} iterations."
         )
 
+    @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw states, controls and one-step defects; write the figure if a path is given."""
         from borelli.optimal.solution_plot import plot_solution
 
         return plot_solution(self, path, overwrite=overwrite)
 
+    @check_arguments
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the solution as netCDF, completely or not at all."""
         attrs = {"format": FORMAT, "certificate": self.certificate.to_json()}
         write_netcdf(path, {"/": self.dataset.assign_attrs(attrs)}, overwrite=overwrite)
 
 
-def load_solution(path: str | PathLike[str]) -> Solution:
+def read_solution(path: str | PathLike[str]) -> Solution:
     """Return the solution in a file written by `Solution.save`.
 
     Args:

@@ -1,5 +1,6 @@
 """Recordings of markers, forces, analog channels and joint angles: reading, cleaning, checking and writing."""
 
+from borelli.files.argument_checks import check_public_functions
 from borelli.numerics.filters import lowpass
 from borelli.recording.clean import changes, clean
 from borelli.recording.cleaning.filtering import crop, lowpass_filter, repair_time_stamps, resample
@@ -25,8 +26,8 @@ from borelli.recording.identify_marker_set import (
     MarkerSetMatch,
     NameSet,
     identify_marker_set,
-    load_name_sets,
     rank_marker_sets,
+    read_name_sets,
 )
 from borelli.recording.io import read_recording, rename_markers, write_recording
 from borelli.recording.labels.interpret import LabelReading, LabelReadings, interpret_labels
@@ -75,7 +76,6 @@ __all__ = [
     "identify_marker_set",
     "infer_conversion",
     "interpret_labels",
-    "load_name_sets",
     "lowpass",
     "lowpass_filter",
     "make_dataset",
@@ -85,6 +85,7 @@ __all__ = [
     "rank_marker_sets",
     "read_marker_map",
     "read_muscle_names",
+    "read_name_sets",
     "read_recording",
     "remove_spikes",
     "rename_markers",
@@ -100,3 +101,5 @@ __all__ = [
     "zero_plates",
     "zeros_as_missing",
 ]
+
+check_public_functions(__name__)

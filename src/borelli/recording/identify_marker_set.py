@@ -101,11 +101,11 @@ def rank_marker_sets(labels: Sequence[str], folder: str | Path | None = None) ->
     keys = {
         normalize_label(label[len(prefix) :] if label.startswith(prefix) else label): label for label in reversed(plain)
     }
-    matches = [_match(one, keys) for one in load_name_sets(folder)]
+    matches = [_match(one, keys) for one in read_name_sets(folder)]
     return sorted(matches, key=lambda match: -match.score)
 
 
-def load_name_sets(folder: str | Path | None = None) -> tuple[NameSet, ...]:
+def read_name_sets(folder: str | Path | None = None) -> tuple[NameSet, ...]:
     """Return the sets of borelli, then those of the user's folder.
 
     Args:

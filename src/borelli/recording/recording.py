@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.files.html_repr import html_table, sparkline_svg
 from borelli.files.netcdf_writer import write_netcdf
 from borelli.files.number_rows import mask_implausible
@@ -188,14 +189,17 @@ class Recording:
         order = np.argsort(times, kind="stable")
         return tuple(Event(float(times[i]), str(labels[i]), str(contexts[i])) for i in order)
 
+    @check_arguments
     def with_data(self, data: Dataset, *notes: Note) -> Recording:
         """Return a copy with other data and further notes."""
         return replace(self, data=data, notes=(*self.notes, *notes))
 
+    @check_arguments
     def with_notes(self, *notes: Note) -> Recording:
         """Return a copy with further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
+    @check_arguments
     def select_markers(self, names: Iterable[str]) -> Recording:
         """Return a copy with only these markers, in this order.
 
@@ -207,6 +211,7 @@ class Recording:
         check_names("marker", chosen, known)
         return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
+    @check_arguments
     def to_netcdf(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the recording with its notes as netCDF 4 with a checksum, completely or not at all.
 

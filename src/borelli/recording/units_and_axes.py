@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
 from borelli.recording.length_unit import UNITS, BodyMotion, UnitDecision, decide_unit, unit_length
@@ -57,6 +58,7 @@ class Conversion:
     subject_forward: str = ""
 
     @classmethod
+    @check_arguments
     def from_axes(cls, units: str, up: str, forward: str = "") -> Conversion:
         """Return the conversion for a unit, a vertical axis and a forward axis (default: +X, or +Y if X is vertical).
 
@@ -84,14 +86,17 @@ class Conversion:
         optional = {"user_specified": " ".join(self.user_specified), "subject_forward": self.subject_forward}
         return stated | {name: value for name, value in optional.items() if value}
 
+    @check_arguments
     def apply(self, points: Array) -> Array:
         """Convert points of the file [its unit] to the lab [m]; the last axis is x, y, z."""
         return self.scale * self.rotate(points)
 
+    @check_arguments
     def rotate(self, vectors: Array) -> Array:
         """Rotate vectors of the file into the lab without scaling, such as forces and directions."""
         return vectors @ self.rotation.T
 
+    @check_arguments
     def invert(self, points: Array) -> Array:
         """Convert points in the lab [m] to the unit and axes of the file."""
         return (points @ self.rotation) / self.scale

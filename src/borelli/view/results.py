@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import to_model_axes
 from borelli.errors import ModelError, SettingsError
+from borelli.files.argument_checks import shown
 from borelli.model.formats.native import model_from_text
 from borelli.model.kinematics import coupled_coordinates, marker_positions, poses
 from borelli.model.model import Body, Frame, Joint, Model, Shape
@@ -48,8 +50,11 @@ def handler(table: Mapping[str, T], result: object, action: str) -> T:
     for kind in type(result).__mro__:
         if kind.__name__ in table and kind.__module__.split(".")[0] in ("borelli", "xarray"):
             return table[kind.__name__]
-    name = f"{type(result).__module__}.{type(result).__name__}".removeprefix("builtins.")
-    raise SettingsError(f"{name} cannot be {action}. Use one of: {', '.join(sorted(table))}.")
+    got, first = shown(result), ""
+    if isinstance(result, str | PathLike):
+        first = "Read the file first with bo.read_recording, bo.read_model, bo.read_scene or bo.read_stage. "
+    names = ", ".join(sorted(table))
+    raise SettingsError(f"result: {got[0].upper()}{got[1:]} cannot be {action}. {first}Use one of: {names}.")
 
 
 class PosedModel(NamedTuple):

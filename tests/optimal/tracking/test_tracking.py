@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import SettingsError
-from borelli.optimal import Actuation, TrackingWeights, load_solution, solve_inverse, track_motion, what_if
+from borelli.optimal import Actuation, TrackingWeights, read_solution, solve_inverse, track_motion, what_if
 from borelli.optimal.tracking.changes import apply_changes, parse_change
 from borelli.optimal.tracking.reference import make_reference
 
@@ -130,7 +130,7 @@ def test_references_need_frames_and_intervals(plain):
 def test_saved_solution_and_plot(plain, tmp_path):
     tracked = track_motion(plain, muscles=None, refine=0)
     tracked.solution.save(tmp_path / "solution.nc")
-    assert load_solution(tmp_path / "solution.nc").objective == tracked.solution.objective
+    assert read_solution(tmp_path / "solution.nc").objective == tracked.solution.objective
     assert {"coordinate_value", "coordinate_velocity", "torque"} <= set(tracked.solution.dataset)
     tracked.plot(tmp_path / "track.png")
     assert (tmp_path / "track.png").stat().st_size > 10_000

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.model.model import Model
 from borelli.numerics.filters import OPENSIM_ORDER, ORDER, cutoff_of_both_passes, lowpass
 from borelli.numerics.vectors import Array
@@ -71,6 +72,7 @@ class Loads:
         """Mean number of samples per second [Hz]."""
         return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
+    @check_arguments
     def at(self, time: Array) -> Loads:
         """Return the loads at other times [s]; they are zero before the first and after the last sample."""
         force, point, moment = self.force, fill_points(self.point), self.moment
@@ -83,12 +85,14 @@ class Loads:
             computed = _interpolate(time, self.time, computed[..., None])[..., 0]
         return replace(self, time=time, force=force, point=point, moment=moment, computed=computed)
 
+    @check_arguments
     def moved(self, offset: ArrayLike) -> Loads:
         """Return measured loads at points displaced by a constant (3,) [m]; other loads as they are."""
         if self.source != "plates":
             return self
         return replace(self, point=self.point + np.asarray(offset, dtype=float))
 
+    @check_arguments
     def smoothed(self, cutoff: float, order: int = ORDER) -> Loads:
         """Return the loads low-pass filtered as wrenches about a fixed point, like coordinates of a motion.
 
@@ -112,6 +116,7 @@ class Loads:
         note = Note(text, "changed", "--plate-cutoff", code="plate_cutoff")
         return replace(self, force=force, point=point, moment=moment, notes=(*self.notes, note), cutoff=float(cutoff))
 
+    @check_arguments
     def matched(self, settings: Mapping[str, Any], plate_cutoff: float | None = None) -> Loads:
         """Return measured loads with the low-pass filter of the motion; other loads, and filtered ones, as they are.
 

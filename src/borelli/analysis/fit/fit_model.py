@@ -29,6 +29,7 @@ from borelli.analysis.fit.segment_zeros import find_feet, pelvis_markers
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
+from borelli.files.argument_checks import check_arguments
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
@@ -95,6 +96,7 @@ class Fit:
         """Length of each segment [m], by name."""
         return dict(zip(map(str, self.data["segment"].values), map(float, self.data["length"].values), strict=True))
 
+    @check_arguments
     def draw(self, random: np.random.Generator) -> Model:
         """Draw a model from the posterior distribution of the parameters.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.argument_checks import check_arguments
 from borelli.kernels.array_checks import as_number
 from borelli.model.model import Model
 
@@ -44,6 +45,7 @@ class MuscleActuation:
             if not as_number(f"reserve of {name!r}", force) > 0.0:
                 raise SettingsError(f"reserves: That of {name!r} is {force:g}. Pass a positive number or leave it out.")
 
+    @check_arguments
     def check(self, model: Model) -> None:
         """Raise an error if the model has no muscles or lacks a coordinate of a reserve."""
         if not model.muscles:
@@ -55,6 +57,7 @@ class MuscleActuation:
             if name not in known:
                 raise SettingsError(f"{where}: {unknown_name('coordinate', name, known)}")
 
+    @check_arguments
     def reserve_torques(self, model: Model) -> Array:
         """Return torques of coordinates per unit of control, (actuators, coordinates) [N m or N]."""
         index = {coordinate.name: i for i, coordinate in enumerate(model.coordinates)}

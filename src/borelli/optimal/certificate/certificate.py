@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+from borelli.files.argument_checks import check_arguments
+
 
 @dataclass(frozen=True)
 class Check:
@@ -51,6 +53,7 @@ class Certificate:
         """Word "solved", or "not solved" with the reason."""
         return "solved" if self.solved else f"not solved: {' '.join(self.reasons)}"
 
+    @check_arguments
     def check(self, name: str) -> Check:
         """Return the check of this name."""
         return next(check for check in self.checks if check.name == name)
@@ -71,6 +74,7 @@ class Certificate:
         return json.dumps(content)
 
     @classmethod
+    @check_arguments
     def from_json(cls, text: str) -> Certificate:
         """Return the certificate from the text of `to_json`."""
         content: dict[str, Any] = json.loads(text)

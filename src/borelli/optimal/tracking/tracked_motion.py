@@ -11,6 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
 from borelli.analysis.motion import Motion, make_motion
+from borelli.files.argument_checks import check_arguments
 from borelli.model.kinematics import root_coordinates
 from borelli.numerics.vectors import Array
 from borelli.optimal.solution import Solution
@@ -44,6 +45,7 @@ class TrackedMotion:
         """Whether the motion is that of the recording, and only muscles were solved for."""
         return identifier(self.reference.names[0]) not in self.solution.dataset["state"].values
 
+    @check_arguments
     def coordinates(self, time: Array) -> Array:
         """Return the free coordinates (times, names) at times of the problem [s]: the polynomials between points."""
         if self.prescribed:
@@ -63,6 +65,7 @@ class TrackedMotion:
         difference = self.coordinates(time) - self.reference.coordinates
         return dict(zip(self.reference.names, np.sqrt((difference**2).mean(axis=0)).tolist(), strict=True))
 
+    @check_arguments
     def motion(self, rate: float = RATE) -> Motion:
         """Return the motion at even times of the recording, for `inverse_dynamics`, pictures and videos."""
         count = max(2, round(self.reference.duration * rate) + 1)
@@ -113,6 +116,7 @@ class TrackedMotion:
         found = [np.abs(self.solution.value(f"{identifier(n)}_torque")).max() for n in names if n in self.sizes]
         return float(max(found)) if found else None
 
+    @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw coordinates next to the reference, controls and defects; write the figure if a path is given."""
         from borelli.optimal.tracking.tracking_plot import plot_tracking

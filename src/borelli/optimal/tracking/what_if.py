@@ -17,6 +17,7 @@ import numpy as np
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import SettingsError
+from borelli.files.argument_checks import check_arguments
 from borelli.optimal.certificate.certify import CertificateLimits
 from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solution import Solution
@@ -88,6 +89,7 @@ class WhatIf:
         attrs = {"changes": ", ".join(map(str, self.changes)), "solved": int(self.solved)}
         return xarray.Dataset(data, coords, attrs)
 
+    @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw coordinates and activations of both; write the figure if a path is given."""
         from borelli.optimal.tracking.what_if_plot import plot_what_if

@@ -10,6 +10,7 @@ import numpy as np
 
 from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import SettingsError
+from borelli.files.argument_checks import check_arguments
 from borelli.model.model import Model
 from borelli.muscles.hill import make_muscle_arrays
 from borelli.muscles.metabolics import metabolic_power
@@ -59,11 +60,13 @@ class PredictedWalk:
         """Duration of a step [s]."""
         return self.solution.duration
 
+    @check_arguments
     def joint_range(self, name: str) -> tuple[float, float]:
         """Return the least and largest angle [rad] of a joint over a stride; `name` of either side."""
         values = np.concatenate([self.solution.value(identifier(n)) for n in {name, mirrored(name)}])
         return float(values.min()), float(values.max())
 
+    @check_arguments
     def metabolic_cost(self, model: str = "umberger2010") -> float:
         """Return the gross metabolic energy for the distance [J/kg/m]; the model must have muscles."""
         muscles = [identifier(m.name) for m in self.walker.model.muscles]
@@ -83,6 +86,7 @@ class PredictedWalk:
         mean = float(np.trapezoid(power.whole_body, time)) / self.step_time
         return mean / (self.walker.model.mass * self.speed)
 
+    @check_arguments
     def motion(self, strides: int = 1) -> Motion:
         """Return whole strides as a motion: the step, and the same with sides exchanged."""
         data = self.solution.dataset
