@@ -112,7 +112,10 @@ class _Arguments:
         self.types: dict[str, Expected] = {}
         for parameter in inspect.signature(function).parameters.values():
             annotation = parameter.annotation
-            evaluated = eval(annotation, {}, names) if isinstance(annotation, str) else annotation
+            try:
+                evaluated = eval(annotation, {}, names) if isinstance(annotation, str) else annotation
+            except OSError:  # frozen programs have no sources: their arguments are not checked
+                evaluated = Any
             expected = expected_type(Any if annotation is parameter.empty else evaluated)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 self.rest = parameter.name, expected
