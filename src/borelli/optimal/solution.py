@@ -14,6 +14,7 @@ from borelli.files.netcdf_writer import write_netcdf
 from borelli.optimal.certificate.certificate import Certificate
 from borelli.optimal.problem import Problem
 from borelli.optimal.transcription.guess import Guess, PhaseGuess, Samples, default_guess
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,9 +94,7 @@ class Solution:
 
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw states, controls and one-step defects; write the figure if a path is given."""
-        from borelli.optimal.solution_plot import plot_solution
-
-        return plot_solution(self, path, overwrite=overwrite)
+        return plot(self, path, overwrite=overwrite)
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the solution as netCDF, completely or not at all."""

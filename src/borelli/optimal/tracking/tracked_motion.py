@@ -17,6 +17,7 @@ from borelli.optimal.solution import Solution
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.tracking.reference import MotionReference
 from borelli.recording.recording import Note
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,6 +57,18 @@ class TrackedMotion:
                 np.column_stack([self.solution.value(identifier(n) + ending) for n in self.reference.names])[first]
             )
         return np.asarray(CubicHermiteSpline(at, *tables, axis=0)(time))
+
+    def activations(self, time: Array) -> Array | None:
+        """Return the activations (times, muscles) at times of the problem [s]; None without muscles."""
+        if self.reference.activations is None:
+            return None
+        at, first = np.unique(self.solution.dataset["time"].values, return_index=True)
+        names = [f"{identifier(muscle.name)}_activation" for muscle in self.reference.model.muscles]
+        return np.column_stack([np.interp(time, at, self.solution.value(name)[first]) for name in names])
+
+    def torque(self, coordinate: str) -> Array:
+        """Return the torque [N m or N] on a coordinate at the points of the solution, next to that of muscles."""
+        return np.asarray(self.solution.value(f"{identifier(coordinate)}_torque"))
 
     def errors(self) -> dict[str, float]:
         """Return the root mean square difference [rad or m] to the reference by coordinate."""
@@ -110,11 +123,9 @@ class TrackedMotion:
 
     def _largest_torque(self, names: list[str]) -> float | None:
         """Return the largest torque of these coordinates; None if they have none."""
-        found = [np.abs(self.solution.value(f"{identifier(n)}_torque")).max() for n in names if n in self.sizes]
+        found = [np.abs(self.torque(n)).max() for n in names if n in self.sizes]
         return float(max(found)) if found else None
 
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
-        """Draw coordinates next to the reference, controls and defects; write the figure if a path is given."""
-        from borelli.optimal.tracking.tracking_plot import plot_tracking
-
-        return plot_tracking(self, path, overwrite=overwrite)
+        """Draw coordinates next to the reference, controls and residuals; write the figure if a path is given."""
+        return plot(self, path, overwrite=overwrite)

@@ -28,6 +28,7 @@ from borelli.optimal.tracking.reference import MotionReference, make_reference
 from borelli.optimal.tracking.track import INTERVAL, REFINEMENTS, TOLERANCE, WINDOW, check_interval
 from borelli.optimal.tracking.tracked_motion import TrackedMotion
 from borelli.optimal.tracking.tracking_problem import Actuation, TrackingWeights, make_tracking_problem
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,27 +79,16 @@ class WhatIf:
             "coordinate": list(reference.names),
             "coordinate_units": ("coordinate", [units[n] for n in reference.names]),
         }  # fmt: skip
-        if reference.activations is not None:
-            muscles = [m.name for m in reference.model.muscles]
-            table = np.stack(
-                [[_at(part.solution, f"{identifier(m)}_activation", time) for m in muscles] for part in parts]
-            )
-            data["muscle_activation"] = (("person", "time", "muscle"), table.swapaxes(1, 2), {"units": "1"})
-            coords["muscle"] = muscles
+        activations = [table for part in parts if (table := part.activations(time)) is not None]
+        if activations:
+            data["muscle_activation"] = (("person", "time", "muscle"), np.stack(activations), {"units": "1"})
+            coords["muscle"] = [m.name for m in reference.model.muscles]
         attrs = {"changes": ", ".join(map(str, self.changes)), "solved": int(self.solved)}
         return xarray.Dataset(data, coords, attrs)
 
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw coordinates and activations of both; write the figure if a path is given."""
-        from borelli.optimal.tracking.what_if_plot import plot_what_if
-
-        return plot_what_if(self, path, overwrite=overwrite)
-
-
-def _at(solution: Solution, name: str, time: Any) -> Any:
-    data = solution.dataset
-    at, first = np.unique(data["time"].values, return_index=True)
-    return np.interp(time, at, solution.value(name)[first])
+        return plot(self, path, overwrite=overwrite)
 
 
 def _mean(solution: Solution, name: str) -> float:
