@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
 from borelli.recording.length_unit import UNITS, BodyMotion, UnitDecision, decide_unit, unit_length
@@ -55,6 +56,8 @@ class Conversion:
     forward: str
     user_specified: tuple[str, ...] = ()
     subject_forward: str = ""
+
+    __repr__ = fields_repr
 
     @classmethod
     def from_axes(cls, units: str, up: str, forward: str = "") -> Conversion:

@@ -248,7 +248,7 @@ def _synthetic_poses(synthetic: Any) -> PosedModel:
     recording = synthetic.recording
     measured, data = _recording_poses(recording), recording.data
     posed = _coordinate_poses(synthetic.model, data["time"].values, synthetic.coordinates)
-    posed = posed._replace(model=replace(posed.model, ground=measured.model.ground))
+    posed = posed._replace(model=replace(posed.model, ground=measured.model.ground), focus_on_bodies=True)
     return _with_markers(posed, [str(name) for name in data["marker"].values], data["marker_position"].values)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.model.model import Model
 from borelli.numerics.filters import OPENSIM_ORDER, ORDER, cutoff_of_both_passes, lowpass
 from borelli.numerics.vectors import Array
@@ -65,6 +66,8 @@ class Loads:
     belt: tuple[float, float, float] | None = None
     computed: Array | None = None
     cutoff: float | None = None
+
+    __repr__ = fields_repr
 
     @property
     def rate(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
 from borelli.analysis.motion import Motion, make_motion
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import root_coordinates
 from borelli.numerics.vectors import Array
 from borelli.optimal.solution import Solution
@@ -34,6 +35,26 @@ class TrackedMotion:
     reference: MotionReference
     sizes: Mapping[str, float]
     """Sizes [N m or N] of torques by coordinate."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        reference = self.reference
+        errors = {k: v for k, v in self.summary().items() if k.startswith(("rms", "max")) and v is not None}
+        rows = [
+            ("model", reference.model.name), ("verdict", self.solution.certificate.verdict),
+            ("time", f"{reference.start:g} to {reference.start + reference.duration:g} s"),
+            ("objective", f"{self.solution.objective:.6g}"), ("iterations", self.solution.iterations),
+            *((name, f"{value:.4g}") for name, value in errors.items()),
+        ]  # fmt: skip
+        data = self.solution.dataset
+        name = "muscle_activation" if "muscle_activation" in data else "torque"
+        if name not in data:
+            return Summary("TrackedMotion", rows)
+        label = "Activation" if name == "muscle_activation" else "Torque [N m or N]"
+        time = (data["time"].values + reference.start).tolist()
+        return Summary("TrackedMotion", rows, time, main_series(data, name), label)
 
     @property
     def solved(self) -> bool:

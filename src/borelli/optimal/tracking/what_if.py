@@ -17,6 +17,7 @@ import numpy as np
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import SettingsError
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.optimal.certificate.certify import CertificateLimits
 from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solution import Solution
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 WEIGHTS = TrackingWeights(tracking=100.0, speed=1.0, effort=1.0)
 """Of what-if: 3 degrees at ten joints cost as much as an effort of 3, that of walking, so the motion may change."""
 
+MAX_COMPARED = 10
+"""Figures that the summary of a result compares."""
+
 
 @dataclass(frozen=True)
 class WhatIf:
@@ -45,6 +49,19 @@ class WhatIf:
     original: TrackedMotion
     changed: TrackedMotion
     changes: tuple[Change, ...]
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        compared = list(self.compare().items())[:MAX_COMPARED]
+        rows = [
+            ("model", self.original.reference.model.name), ("changes", ", ".join(map(str, self.changes))),
+            ("original", self.original.solution.certificate.verdict),
+            ("changed", self.changed.solution.certificate.verdict),
+            *((name, f"{before:.4g}, changed {after:.4g}") for name, (before, after) in compared),
+        ]  # fmt: skip
+        return Summary("WhatIf", rows)
 
     @property
     def solved(self) -> bool:

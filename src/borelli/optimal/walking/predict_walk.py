@@ -11,6 +11,7 @@ import numpy as np
 
 from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import SettingsError
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.muscles.hill import make_muscle_arrays
 from borelli.muscles.metabolics import metabolic_power
@@ -41,6 +42,7 @@ COARSE_NODES = 26
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 1000
 FIRST_ACTIVATION = 0.1
+DEGREES = 180.0 / np.pi
 RATE = 100.0
 """[Hz] of motions made from predictions."""
 
@@ -53,6 +55,20 @@ class PredictedWalk:
     walker: WalkingModel
     speed: float
     """[m/s]"""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("model", self.walker.model.name), ("speed", f"{self.speed:.4g} m/s"),
+            ("step time", f"{self.step_time:.4g} s"), ("verdict", self.solution.certificate.verdict),
+            ("objective", f"{self.solution.objective:.6g}"), ("iterations", self.solution.iterations),
+        ]  # fmt: skip
+        motion = self.motion().data
+        angles = motion.isel(coordinate=[c.rotational for c in self.walker.model.coordinates])
+        series = main_series(angles, "coordinate_value", scale=DEGREES)
+        return Summary("PredictedWalk", rows, motion["time"].values.tolist(), series, "Angle [deg]")
 
     @property
     def solved(self) -> bool:
