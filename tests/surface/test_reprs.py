@@ -91,3 +91,11 @@ def instance(name, depth=0):
 def test_reprs_of_large_objects_are_short(name):
     text = repr(instance(name))
     assert CLASSES[name].__name__ in text and len(text) < MAX_REPR, len(text)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in FIELDS if hasattr(CLASSES[name], "_summary")))
+def test_results_with_a_summary_have_tables_for_notebooks(name):
+    assert callable(getattr(CLASSES[name], "_repr_html_", None))
+    if name not in OWN_SUMMARY:
+        html = instance(name)._repr_html_()
+        assert html.startswith("<table>") and CLASSES[name].__name__ in html and len(html) < 10_000
