@@ -1,7 +1,11 @@
 import math
+from dataclasses import dataclass, field
+from typing import Any
 from xml.etree import ElementTree
 
-from borelli.files.html_repr import MAX_LINES, html_table, sparkline_svg
+import numpy as np
+
+from borelli.files.html_repr import MAX_LINES, describe, fields_repr, fields_summary, html_table, sparkline_svg
 
 
 def test_table_escapes_text():
@@ -32,3 +36,27 @@ def test_plot_without_finite_values_is_empty():
 
 def test_constant_series_are_drawn():
     assert "nan" not in sparkline_svg([0.0], {"a": [1.0]})
+
+
+@dataclass(frozen=True)
+class Part:
+    """Class with fields of every kind."""
+
+    name: str
+    numbers: Any = ()
+    entries: Any = ()
+    hidden: Any = field(default=None, repr=False)
+
+    __repr__ = fields_repr
+
+
+def test_fields_are_described_by_shape_number_and_first_entries():
+    long = Part("a", np.zeros((3, 4)), tuple(Part(f"part {i}") for i in range(9)), "never shown")
+    parts = ", ".join(f"part {i}" for i in range(6))
+    assert repr(long) == f"Part(name='a', numbers=<array of shape (3, 4)>, entries=<9 Part: {parts}, ...>)"
+    assert fields_summary(long).rows[2] == ("entries", f"9 Part: {parts}, ...")
+    assert repr(Part("b", (1.0, 2.5), {"x": 1})) == "Part(name='b', numbers=(1.0, 2.5), entries={'x': 1})"
+    assert describe({f"n{i}": i for i in range(9)}) == "9: n0, n1, n2, n3, n4, n5, ..."
+    assert describe(np.array([1.0, 0.25])) == "[1, 0.25]" and describe(np.float64(0.5)) == "0.5"
+    assert describe(()) == describe({}) == "none" and describe(math.hypot) == "function hypot"
+    assert len(describe("x" * 1000)) < 100 and len(describe([["x" * 1000]] * 5)) < 100

@@ -14,6 +14,7 @@ import numpy as np
 
 from borelli.analysis.dynamics.external_loads import Loads, measured_loads
 from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.files.xml import read_xml
 from borelli.model.formats.osim.properties import Item
 from borelli.model.model import GROUND
@@ -46,6 +47,8 @@ class InverseKinematicsSetup:
     marker_file: str
     coordinate_file: str
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True)
 class InverseDynamicsSetup:
@@ -57,6 +60,8 @@ class InverseDynamicsSetup:
     model_file: str
     coordinates_file: str
     external_loads_file: str
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class ExternalLoads:
 
     forces: tuple[ExternalForce, ...]
     data_file: str
+
+    __repr__ = fields_repr
 
 
 def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:

@@ -14,6 +14,7 @@ from borelli.control.rotation_targets import RotationTargets
 from borelli.control.targets import Targets
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_number
 from borelli.model.model import Model
 
@@ -35,6 +36,8 @@ class Control:
     """Response of the tracking error."""
     max_force: float | Callable[[float], float] = inf
     """Largest torque or force [N m or N], or that as a function of time [s]."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         if isinstance(self.target, RotationTargets) and self.target.joint != self.name:

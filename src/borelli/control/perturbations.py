@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_floats, as_number
 from borelli.model.model import GROUND, Frame, Model, Shape, Vector
 
@@ -126,6 +127,8 @@ class Obstacle:
     velocity: Vector = (0.0, 0.0, 0.0)
     """[m/s], in the world."""
     name: str = "obstacle"
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         _check_vectors(f"{self.name}", position=self.frame.position, velocity=self.velocity)

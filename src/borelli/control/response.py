@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.control.stability import check_ratio
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_floats, as_number
 
 Array = NDArray[np.float64]
@@ -143,6 +144,8 @@ class MinimumJerk:
     correction: Response
     start: float = 0.0
     """[s]"""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         error = as_floats("MinimumJerk: error", self.error, np.shape(self.error))

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.errors import DivergedError, ModelError, SettingsError, unknown_name
+from borelli.errors import DivergedError, ModelError, SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.array_checks import as_floats
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Model
@@ -75,6 +76,13 @@ class ModelDynamics:
             SharedTuple(self._tree), SharedTuple(self._pose), SharedTuple(make_tree_inertia(model)),
             SharedTuple(make_dynamics_work(self._tree)),
         )  # fmt: skip
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        count, names = len(self.variables), list_names(self.variables)
+        return Summary("ModelDynamics", [("model", repr(self.model)), ("variables", f"{count}: {names}")])
 
     def evaluate(
         self, coordinates: ArrayLike, rates: ArrayLike, rate_changes: ArrayLike, loads: ArrayLike | None = None

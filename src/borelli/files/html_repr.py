@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from html import escape
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,6 +18,10 @@ SIZE = (420, 110)
 """Width and height of a plot [px]."""
 MAX_TEXT = 200
 """Characters of one cell or title."""
+MAX_FIELD = 80
+"""Characters of one field."""
+MAX_ENTRIES = 6
+"""Entries of a tuple or vector that are shown."""
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 """Tol's bright scheme, distinguishable for color-blind readers."""
 
@@ -80,6 +86,81 @@ class Summary(NamedTuple):
     time: Sequence[float] = ()
     series: Mapping[str, Sequence[float]] = MappingProxyType({})
     label: str = ""
+
+
+def fields_summary(result: Any) -> Summary:
+    """Return the fields of a dataclass or named tuple: arrays by shape, long tuples by number and first entries."""
+    rows = [(name, describe(getattr(result, name))) for name in _shown_fields(result)]
+    return Summary(type(result).__name__, rows)
+
+
+def fields_repr(result: Any) -> str:
+    """Return the `repr` of a dataclass or named tuple in one line, with long fields described."""
+    parts = ((name, getattr(result, name)) for name in _shown_fields(result))
+    return f"{type(result).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in parts)})"
+
+
+def describe(value: object) -> str:
+    """Return a value in at most about `MAX_FIELD` characters."""
+    shape, variables = getattr(value, "shape", None), getattr(value, "data_vars", None)
+    if variables is not None:
+        return f"dataset of {len(variables)} variables"
+    if isinstance(shape, tuple):
+        return _array_text(value, shape)
+    if isinstance(value, Mapping):
+        return _list_text(list(islice(map(str, value), MAX_ENTRIES + 1)), len(value))
+    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+        return _list_text(value, len(value))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"function {value.__qualname__.rpartition('.')[2]}"
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= MAX_FIELD or isinstance(value, str | int | float):
+        return _shorten(text, MAX_FIELD)
+    name = getattr(value, "name", None)
+    return f"{type(value).__name__} {_shorten(name, MAX_FIELD)!r}" if isinstance(name, str) else type(value).__name__
+
+
+def _array_text(value: Any, shape: tuple[int, ...]) -> str:
+    """Return the numbers of a short vector, or the shape of an array."""
+    if not shape:
+        return str(value)
+    if len(shape) == 1 and shape[0] <= MAX_ENTRIES:
+        return _shorten(f"[{', '.join(f'{number:.6g}' for number in value.tolist())}]", MAX_FIELD)
+    return f"array of shape {shape}"
+
+
+def _list_text(values: Sequence[object], count: int) -> str:
+    """Return the number of entries and the first ones: their names where they have names, else their class."""
+    if not values:
+        return "none"
+    names = [one if isinstance(one, str) else getattr(one, "name", None) for one in values[:MAX_ENTRIES]]
+    shown = [f"{one:.6g}" if isinstance(one, float) else str(one) for one in values[:MAX_ENTRIES]]
+    if not isinstance(values[0], str | int | float):
+        kind = type(values[0]).__name__
+        if not all(isinstance(name, str) for name in names):
+            return f"{count} {kind}"
+        return _shorten(f"{count} {kind}: {_enumeration(names, count)}", MAX_FIELD)
+    return _shorten(f"{count}: {_enumeration(shown, count)}", MAX_FIELD)
+
+
+def _enumeration(shown: Sequence[Any], count: int) -> str:
+    return ", ".join(shown) + (", ..." if count > len(shown) else "")
+
+
+def _brief(value: object) -> str:
+    """Return the `repr` of a value, or its description in angle brackets where that is long."""
+    if not hasattr(value, "shape") and not hasattr(value, "data_vars"):
+        text = repr(value) if not isinstance(value, tuple | list | Mapping) or len(value) <= MAX_ENTRIES else None
+        if text is not None and len(text) <= MAX_FIELD:
+            return text
+    return f"<{describe(value)}>"
+
+
+def _shown_fields(result: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass, but those without `repr`, or of a named tuple."""
+    if is_dataclass(result):
+        return tuple(field.name for field in fields(result) if field.repr)
+    return tuple(result._fields)
 
 
 def summary_repr(result: Any) -> str:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from borelli.errors import ModelError
+from borelli.files.html_repr import fields_repr
 from borelli.files.text import MAX_NUMBER
 
 POLYNOMIAL_RANGE = 1024.0
@@ -27,6 +28,8 @@ class Function:
 
     breaks: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
+
+    __repr__ = fields_repr
 
     def __call__(self, x: float) -> float:
         """Return the value at x."""

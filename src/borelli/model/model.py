@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from borelli.errors import ModelError, unknown_name
-from borelli.files.html_repr import html_table
+from borelli.files.html_repr import fields_repr, html_table
 from borelli.model.functions import Function
 
 Vector = tuple[float, float, float]
@@ -126,6 +126,8 @@ class Shape:
     name: str = ""
     """Name in the file of origin; may be empty."""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
@@ -140,6 +142,8 @@ class Body:
     """Pose in the world in the reference configuration (all coordinates at their defaults)."""
     kinematic: bool = False
     """Prescribed motion that forces do not affect, as of a moving plate or belt."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,8 @@ class Coordinate:
     usual_range: tuple[float, float] | None = None
     """Expected range without joint limits (OpenSim's range of a coordinate that is not clamped)."""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class TransformAxis:
@@ -166,6 +172,8 @@ class TransformAxis:
     function: Function
     coordinate: str | None = None
     """None: the function is constant."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +203,8 @@ class Joint:
     closes_loop: bool = False
     """True for a joint that closes a kinematic loop; all others must form a tree."""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Coupling:
@@ -206,6 +216,8 @@ class Coupling:
     function: Function
     softness: Softness = Softness(erp=0.2)
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Marker:
@@ -216,6 +228,8 @@ class Marker:
     position: Vector
     aliases: tuple[str, ...] = ()
     """Other labels of the marker in recordings."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +254,8 @@ class PathPoint:
     motion: tuple[TransformAxis, ...] = ()
     """Translations, each along its axis by function(coordinate), whose sum is the position of a moving point."""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class WrapObject:
@@ -253,6 +269,8 @@ class WrapObject:
     side: str = "all"
     """Half on which a muscle may lie, as an axis of the frame."""
     active: bool = True
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +286,8 @@ class PathWrap:
     side_point: PathPoint | None = None
     """Point on the side on which a tendon passes (MuJoCo's sidesite), inside the surface for a path within it; None:
     the shorter path."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +328,8 @@ class Muscle:
     pulleys: tuple[Pulley, ...] = ()
     """Branches of the path; () means a single one."""
 
+    __repr__ = fields_repr
+
     def parameter(self, name: str, default: float | None = None) -> float:
         """Return a value of `parameters`, or the default where the file does not state it.
 
@@ -339,6 +361,8 @@ class Ligament:
     force_length: Function
     """Force over `force_scale`, as a function of length over resting length."""
     wraps: tuple[PathWrap, ...] = ()
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)

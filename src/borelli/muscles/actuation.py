@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 from borelli.model.model import GROUND, Model
 from borelli.muscles.paths import muscle_paths
 
@@ -32,6 +33,10 @@ class ActuationReport:
     """(coordinates) [N m or N], at most zero."""
     rank: int
     """Rank of the moment arms of all muscles."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     @property
     def without_muscles(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.muscles.hill_kernels.arrays import Floats
 
 INTERPOLATIONS = ("linear", "constant")
@@ -26,6 +27,8 @@ class Excitations:
     """(rows, muscles), 0 to 1."""
     interpolation: str = "linear"
     """"linear" between rows, or "constant" from each row to the next; constant before the first and after the last."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         time, value = np.array(self.time, float), np.array(self.value, float)

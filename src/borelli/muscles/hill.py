@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.muscles.excitations import Excitations, interval_values
 from borelli.muscles.hill_kernels import status as codes
 from borelli.muscles.hill_kernels.arrays import Floats
@@ -58,6 +59,15 @@ class RigidTendon(NamedTuple):
     status: NDArray[np.int64]
     """Keys of `STATUS`."""
 
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
+
 
 class ElasticTendon(NamedTuple):
     """Muscles in equilibrium with their tendons, (frames, muscles)."""
@@ -72,6 +82,15 @@ class ElasticTendon(NamedTuple):
     """[N] fiber minus tendon force; only where the fiber is at its minimum length is it more than rounding."""
     status: NDArray[np.int64]
     """Keys of `STATUS`."""
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 def _frames(arrays: MuscleArrays, **values: ArrayLike) -> list[Floats]:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.muscles.hill import evaluate_curve
 from borelli.muscles.hill_kernels.arrays import Floats
 from borelli.muscles.muscle_arrays import MuscleArrays
@@ -74,6 +75,15 @@ class MetabolicPower(NamedTuple):
     """Sum per muscle, with the minimum heat."""
     basal: float
     """[W] of the whole body."""
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
     @property
     def whole_body(self) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model, Muscle
 from borelli.muscles.force_curves import CLASSES, SUBSTITUTES, min_fiber_length, muscle_class
@@ -45,6 +46,15 @@ class MuscleArrays(NamedTuple):
     default_activation: Floats
     min_control: Floats
     max_control: Floats
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 def kernel_arrays(arrays: MuscleArrays) -> HillArrays:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import ModelError, SettingsError, list_names
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Model
@@ -53,6 +54,12 @@ class MusclePaths:
         frames, muscles = self.length.shape
         return f"MusclePaths({frames} frames, {muscles} muscles, {len(self.coordinate)} coordinates)"
 
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
+
     @property
     def not_converged(self) -> tuple[str, ...]:
         """Muscles whose path over a surface was not found in some frame: it is a plane section there."""
@@ -85,6 +92,10 @@ class LineOfAction:
     """(points, 3) in the world [m]; tangent points belong to the body of the wrap object."""
     force: Floats
     """(points, 3) force on the body per unit tension: the sum of the unit vectors to the neighboring points."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
 
 def muscle_paths(

@@ -19,8 +19,8 @@ from borelli.optimal.spacetime import solve_spacetime as solve_spacetime
 from borelli.optimal.symbolic_dynamics.contact import SphereContact as SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles as with_de_groote_muscles
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate as PathGate
+from borelli.optimal.symbolic_dynamics.passive_forces import CoordinateSpring as CoordinateSpring
 from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits as JointLimits
-from borelli.optimal.symbolic_dynamics.passive_forces import Spring as Spring
 from borelli.optimal.symbolic_dynamics.time_series import TimeSeries as TimeSeries
 from borelli.optimal.symbolic_dynamics.tree_dynamics import make_tree_dynamics as make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.tree_system import tree_system as tree_system

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.extended_coordinates import ExtendedCoordinates
 from borelli.optimal.system import System, names_of
@@ -36,6 +37,15 @@ class DynamicsRun(NamedTuple):
     """(steps + 1, states)"""
     control: Array
     """(steps, controls), each constant over its step."""
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 def run_forward(

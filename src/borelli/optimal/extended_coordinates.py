@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
 from borelli.optimal.system import System
@@ -46,6 +47,8 @@ class ExtendedCoordinates:
     """Diagonal of W by joint coordinate, where there are fewer u than q. Default: 1."""
     singular_value: float = SINGULAR_VALUE
     """Relative singular value below which damping begins; 0 for none."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         count, extended = len(self.coordinates), len(self.names)

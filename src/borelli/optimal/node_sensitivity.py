@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.optimal.problem import Phase, Problem
 from borelli.optimal.solution import Solution
 from borelli.optimal.solver import solve
@@ -20,6 +21,15 @@ class NodeSensitivity(NamedTuple):
     change: float
     """Finer objective minus the coarser one, relative to the coarser one."""
     finer: Solution
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 def node_sensitivity(problem: Problem, solution: Solution, **settings: Any) -> NodeSensitivity:

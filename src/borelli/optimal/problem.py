@@ -17,6 +17,7 @@ import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_repr, fields_summary, summary_html, summary_repr
 from borelli.optimal.system import RATE, System, Variable, names_of
 
 Bounds = float | tuple[float, float]
@@ -46,6 +47,8 @@ class Constraint:
     lower: float = -inf
     upper: float = inf
 
+    __repr__ = fields_repr
+
     def __post_init__(self) -> None:
         bounds_of((self.lower, self.upper), f"Constraint {self.name!r}")
         if not (isfinite(self.lower) or isfinite(self.upper)):
@@ -62,6 +65,8 @@ class Link:
     """States that are continuous. Default: all states that both phases have; () for none."""
     conditions: Sequence[Constraint] = ()
     """Constraints on functions of two namespaces: the end of `before` and the start of `after`."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,8 @@ class Phase:
     """States equal at start and end; or, by state at the end, the state at the start it equals (mirrored gait)."""
     guess: Mapping[str, Any] = field(default_factory=dict)
     """First values of variables and `duration`: a number, or an array over equally spaced times of the phase."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         where = f"Phase {self.name!r}"
@@ -177,6 +184,10 @@ class Problem:
     """Function of the phases that is added to their costs."""
     guess: Mapping[str, float] = field(default_factory=dict)
     """First values of parameters."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     def __post_init__(self) -> None:
         where = f"Problem {self.name!r}"

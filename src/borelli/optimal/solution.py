@@ -10,16 +10,20 @@ import numpy as np
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import MAX_TEXT, Summary, main_series, summary_html
 from borelli.files.netcdf import open_netcdf
 from borelli.files.netcdf_writer import write_netcdf
 from borelli.optimal.certificate.certificate import Certificate
 from borelli.optimal.problem import Problem
 from borelli.optimal.transcription.guess import Guess, PhaseGuess, Samples, default_guess
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+MAX_VERDICT = 800
+"""Characters of the verdict in a `repr`; `certificate` has all of it."""
 FORMAT = "borelli optimal control solution 1"
 """Kind and version of files of solutions."""
 
@@ -88,18 +92,32 @@ class Solution:
         raise SettingsError(f"Solution: {unknown_name('name', name, known)}.")
 
     def __repr__(self) -> str:
-        attrs = self.dataset.attrs
+        attrs, verdict = self.dataset.attrs, self.certificate.verdict.rstrip(".")
         return (
-            f"Solution of {attrs['problem']!r} by {attrs['method']}: {self.certificate.verdict.rstrip('.')}. "
+            f"Solution of {str(attrs['problem'])[:MAX_TEXT]!r} by {attrs['method']}: {verdict[:MAX_VERDICT]}. "
             f"Objective {self.objective:.9g}, {self.iterations} iterations."
+        )
+
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        attrs, data = self.dataset.attrs, self.dataset
+        rows = [
+            ("method", attrs["method"]), ("verdict", self.certificate.verdict), ("objective", f"{self.objective:.9g}"),
+            ("iterations", self.iterations), ("duration", f"{self.duration:.4g} s"),
+            *((f"cost: {name}", f"{value:.6g}") for name, value in self.costs.items()),
+        ]  # fmt: skip
+        variable = "coordinate_value" if "coordinate_value" in data else "state_value"
+        unit = data[variable].attrs.get("units", "")
+        label = f"{variable.removesuffix('_value').capitalize()} [{unit}]"
+        return Summary(
+            f"Solution of {attrs['problem']}", rows, data["time"].values.tolist(), main_series(data, variable), label
         )
 
     @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw states, controls and one-step defects; write the figure if a path is given."""
-        from borelli.optimal.solution_plot import plot_solution
-
-        return plot_solution(self, path, overwrite=overwrite)
+        return plot(self, path, overwrite=overwrite)
 
     @check_arguments
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.dynamics_runs import runge_kutta_step, torque_function
 from borelli.optimal.namespace import Namespace
@@ -53,6 +54,10 @@ class SpacetimeSolution:
     converged: bool
     """Whether the solver ended at an optimum of the discrete problem; the defects say whether that is a motion."""
     iterations: int
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
 
 def solve_spacetime(

@@ -15,6 +15,7 @@ from math import inf, isfinite, isnan
 from typing import Any
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
 
@@ -94,6 +95,10 @@ class System:
     """casadi.Function(t, x, u, p) -> (xdot, z), if its maker has one. Default: derived from the residual."""
     signals: Signals | None = None
     """Quantities given over time that the residual, the outputs, costs and constraints use. Default: none."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     def __post_init__(self) -> None:
         names = [*self.variable_names, *self.output_names, *self.signal_names]

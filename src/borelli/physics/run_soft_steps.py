@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.memory import check_memory
 from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
@@ -227,6 +228,17 @@ class Simulation(WorkOwner):
         self.state, self.inputs = state, inputs
         self.index = 0
         """Number of steps made: the index into the inputs."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        compiled, model = self.compiled, self.compiled.model
+        rows = [
+            ("model", repr(model)), ("time", f"{compiled.step * float(self.state.clock[0]):.6g} s"),
+            ("step", f"{compiled.step:.6g} s"), ("steps made", self.index),
+        ]  # fmt: skip
+        return Summary(type(self).__name__, rows)
 
     def advance(
         self,

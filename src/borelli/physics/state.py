@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_floats, as_indices, as_number, check_arrays, check_integer, optional_rows
 from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
@@ -49,6 +50,9 @@ class State(NamedTuple):
     means that the fiber starts in equilibrium."""
     wrap_start: Floats
     """(wraps, 8) geodesics of muscle paths at the start of the last step: first guesses of the next."""
+
+    def __repr__(self) -> str:
+        return fields_repr(self)
 
     def copy(self) -> State:
         """Return a snapshot that `restore` takes."""

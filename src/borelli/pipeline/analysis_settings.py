@@ -19,6 +19,7 @@ from borelli.analysis.labeling.recording_labels import check_marker_labels, name
 from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError, list_names
+from borelli.files.html_repr import fields_repr
 from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
@@ -109,6 +110,8 @@ class AnalysisSettings:
     reading: Mapping[str, Any] = field(default_factory=dict)
     monte_carlo: int = 0
     marker_noise: float | None = None
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         """Raise SettingsError for a value of the wrong type or an unknown method."""

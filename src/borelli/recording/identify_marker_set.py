@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from borelli.errors import FileFormatError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.files.paths import as_path
 from borelli.files.text import check_format, parse_toml, read_text
 
@@ -50,6 +51,8 @@ class NameSet:
     optional: tuple[str, ...] = ()
     aliases: Mapping[str, str] | None = None
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True)
 class MarkerSetMatch:
@@ -68,6 +71,8 @@ class MarkerSetMatch:
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     score: float
+
+    __repr__ = fields_repr
 
 
 def identify_marker_set(labels: Sequence[str], folder: str | Path | None = None) -> MarkerSetMatch | None:

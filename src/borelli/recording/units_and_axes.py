@@ -17,6 +17,7 @@ import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_repr
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
 from borelli.recording.length_unit import UNITS, BodyMotion, UnitDecision, decide_unit, unit_length
@@ -56,6 +57,8 @@ class Conversion:
     forward: str
     user_specified: tuple[str, ...] = ()
     subject_forward: str = ""
+
+    __repr__ = fields_repr
 
     @classmethod
     @check_arguments

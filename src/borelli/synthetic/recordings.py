@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.model.kinematics import marker_positions, poses
 from borelli.model.model import Model
 from borelli.model.transforms import vector
@@ -42,6 +43,15 @@ class SyntheticRecording(NamedTuple):
     """(frames, coordinates) of the true motion [rad or m]."""
     seat_force: Array | None = None
     """(frames, 3) force of the seat on the pelvis [N], which no plate records; None without a seat."""
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 class _Task(NamedTuple):

@@ -43,8 +43,9 @@ def picture(
     """Draw a result at one instant.
 
     Args:
-        result: A recording, model, fit, motion, torques, muscle forces, energy, analysis, scene, animation or
-            simulation dataset. Muscles are lines, blue-gray at activation 0 and red at 1, brown where it is unknown.
+        result: A recording, model, scene, fit, motion, torques, muscle forces, energy, analysis, targets, animation,
+            simulation or its dataset, or a tracked motion, what-if or predicted walk. Muscles are lines, blue-gray at
+            activation 0 and red at 1, brown where it is unknown.
         path: Image file to write. Default: none.
         time: Time of the instant [s]. Default: the last.
         width: Width [pixels].

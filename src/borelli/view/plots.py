@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from borelli.dynamics.running_simulation import simulation_state
 from borelli.errors import SettingsError
 from borelli.files.atomic import check_output
+from borelli.view.optimal_plots import solution_figure, tracking_figure, what_if_figure
 from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, plot_name, save_figure, style_axes
 from borelli.view.recording_plots import recording_figure
-from borelli.view.results import dataset_model, handler
+from borelli.view.results import dataset_model, handler, sampled_times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
     from borelli.analysis.fit.fit_model import Fit
+    from borelli.control.targets import Targets
     from borelli.model.model import Model
+    from borelli.muscles.paths import MusclePaths
 
 MIN_TRANSLATION = 1e-3
 """Range of a translational coordinate that is plotted [m]."""
@@ -40,12 +44,15 @@ class Panel(NamedTuple):
     """Returns false if the variable is there but has nothing to draw."""
 
 
-def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6, overwrite: bool = False) -> Figure:
+def plot(
+    result: Any, path: str | PathLike[str] | None = None, *, coordinates: int = 6, overwrite: bool = False
+) -> Figure:
     """Plot a result: of most kinds, its main quantities against time.
 
     Args:
-        result: A recording, model, fit, motion, torques, muscle forces, energy, analysis, animation, or a dataset of
-            `simulate`, `track_targets` or `run_scene`.
+        result: A recording, model, scene, fit, motion, torques, muscle forces, muscle paths, energy, analysis,
+            targets, animation, simulation, a result of optimal control, or a dataset of `simulate`, `simulation_state`,
+            `track_targets` or `run_scene`.
         path: Image file to write. Default: none.
         coordinates: Number of coordinates, or muscles, in a panel: those with the largest range.
         overwrite: Replace an existing file.
@@ -67,7 +74,7 @@ def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6, o
     return figure
 
 
-def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int) -> Figure:
+def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int, label: str = "time [s]") -> Figure:
     """Return a figure with one row for each panel whose variable is in its dataset, all against time."""
     from matplotlib.figure import Figure
 
@@ -83,7 +90,7 @@ def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int) -> Figure:
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.margins(x=0)
     style_axes(axes)
-    axes[-1].set_xlabel("time [s]")
+    axes[-1].set_xlabel(label)
     return figure
 
 
@@ -188,6 +195,11 @@ def _metabolic_power(axes: Axes, data: Dataset, count: int) -> None:
     axes.set_ylim(bottom=0.0)
 
 
+def _columns_panel(variable: str, label: str) -> Panel:
+    """Return a panel of the columns of a variable with the largest range."""
+    return Panel(variable, label, lambda axes, data, count: draw_columns(axes, data[variable], count))
+
+
 COORDINATES = (
     Panel("coordinate_value", "angle [deg]", _angles, lambda data: _of_unit(data, "coordinate_value", "rad").size > 0),
     Panel(
@@ -199,6 +211,19 @@ TARGETS = Panel(
     "coordinate_target", "angle error [deg]", _coordinate_error,
     lambda data: bool(np.isfinite(_of_unit(data, "coordinate_target", "rad").values).any()),
 )  # fmt: skip
+TARGET_VALUES = (
+    COORDINATES[0],
+    Panel(
+        "coordinate_value", "translation [m]",
+        lambda axes, data, count: draw_columns(axes, _of_unit(data, "coordinate_value", "m"), count),
+        lambda data: _of_unit(data, "coordinate_value", "m").size > 0,
+    ),
+)  # fmt: skip
+PATHS = (
+    _columns_panel("muscle_length", "muscle length [m]"),
+    _columns_panel("muscle_velocity", "lengthening\nspeed [m/s]"),
+    _columns_panel("arm", "moment arm\n[m, or 1]"),
+)
 ENERGIES = Panel("kinetic_energy", "energy [J]", _energies)
 MOTION = (*COORDINATES, Panel("marker_error", "marker error [mm]", _marker_error))
 TORQUES = (
@@ -210,20 +235,14 @@ TORQUES = (
     Panel("residual_force", "residual", _residuals),
 )  # fmt: skip
 ENERGY = (
-    Panel(
-        "joint_power", "joint power [W]", lambda axes, data, count: draw_columns(axes, data["joint_power"], count),
-    ),
+    _columns_panel("joint_power", "joint power [W]"),
     Panel("total_joint_power", "power [W]", _power_balance),
     ENERGIES,
 )  # fmt: skip
+ACTIVATION = _columns_panel("muscle_activation", "activation [0 to 1]")
 MUSCLES = (
-    Panel(
-        "muscle_activation", "activation [0 to 1]",
-        lambda axes, data, count: draw_columns(axes, data["muscle_activation"], count),
-    ),
-    Panel(
-        "muscle_force", "muscle force [N]", lambda axes, data, count: draw_columns(axes, data["muscle_force"], count)
-    ),
+    ACTIVATION,
+    _columns_panel("muscle_force", "muscle force [N]"),
     Panel("metabolic_power", "metabolic\npower [W]", _metabolic_power),
 )  # fmt: skip
 GROUND_FORCE = Panel("ground_reaction_force", "ground reaction\nforce [N]", _ground_force)
@@ -237,6 +256,8 @@ ANIMATION = (
 
 def _simulation_figure(data: Dataset, lines: int) -> Figure:
     """Return the plot of a simulation, or of an animation: gray while perturbed, dotted where it has recovered."""
+    if "time" not in data.dims:
+        return _state_figure(data)
     if "body_tracking_error" not in data:
         return _time_figure([(panel, data) for panel in SIMULATION], lines)
     figure = _time_figure([(panel, data) for panel in ANIMATION], lines)
@@ -249,6 +270,77 @@ def _simulation_figure(data: Dataset, lines: int) -> Figure:
             if ax is figure.axes[0]:
                 ax.text(recovered, 0.95, " recovered", transform=ax.get_xaxis_transform(), fontsize=8, color=INK)
     return figure
+
+
+def _state_figure(data: Dataset) -> Figure:
+    """Return bars of the coordinates and velocities of a simulation at one time."""
+    from matplotlib.figure import Figure
+
+    parts = [("rad", "deg", "angle", 180.0 / np.pi), ("m", "m", "translation", 1.0)]
+    shown = [
+        (*part, rows) for part in parts if (rows := np.flatnonzero(data["coordinate_unit"].values == part[0])).size
+    ]
+    if not shown:
+        raise SettingsError("The state has no coordinates to plot. Use picture().")
+    counts = [len(rows) for *_, rows in shown]
+    figure = Figure(figsize=(9.0, 1.0 + sum(0.8 + 0.14 * count for count in counts)), layout="constrained")
+    grid = figure.subplots(len(shown), 2, squeeze=False, height_ratios=[count + 4 for count in counts])
+    for axes, (_, unit, kind, factor, rows) in zip(grid, shown, strict=True):
+        names = [plot_name(str(name)) for name in data["coordinate"].values[rows]]
+        _bars(axes[0], names, factor * data["coordinate_value"].values[rows], f"{kind} [{unit}]")
+        _bars(axes[1], names, factor * data["coordinate_velocity"].values[rows], f"velocity [{unit}/s]")
+        axes[1].tick_params(labelleft=False)
+    figure.suptitle(f"{plot_name(dataset_model(data).name)} at {float(data['time']):.3g} s", fontsize=9, color=INK)
+    return figure
+
+
+def _targets_figure(targets: Targets, lines: int) -> Figure:
+    """Return the targets with the largest range against time."""
+    from xarray import DataArray
+
+    rotates = {c.name: c.rotational for c in targets.model.coordinates}
+    time = sampled_times(targets)
+    # constant targets are drawn as lines, not as points
+    time = time if len(time) > 1 else time[0] + np.array([0.0, 1.0])
+    units = ["rad" if rotates[name] else "m" for name in targets.coordinates]
+    data = DataArray(
+        targets.at(time), dims=("time", "coordinate"), name="coordinate_value",
+        coords={"time": time, "coordinate": list(targets.coordinates), "coordinate_units": ("coordinate", units)},
+    ).to_dataset()  # fmt: skip
+    return _time_figure([(panel, data) for panel in TARGET_VALUES], lines)
+
+
+def _walk_figure(walk: Any, lines: int) -> Figure:
+    """Return the coordinates and activations of a predicted walk over a stride."""
+    from xarray import DataArray
+
+    data = walk.motion().data
+    activation = walk.activations(data["time"].values)
+    if activation is not None:
+        names = [muscle.name for muscle in walk.walker.model.muscles]
+        data = data.assign(muscle_activation=DataArray(activation, {"muscle": names}, ("time", "muscle")))
+    figure = _time_figure([(panel, data) for panel in (*COORDINATES, ACTIVATION)], lines)
+    verdict = "solved" if walk.solved else "not solved"
+    figure.suptitle(f"{plot_name(walk.walker.model.name)} at {walk.speed:.3g} m/s: {verdict}", color=INK)
+    return figure
+
+
+def _paths_figure(paths: MusclePaths, lines: int) -> Figure:
+    """Return the lengths of muscles and the largest moment arms by frame; bars of lengths if there is one frame."""
+    from xarray import DataArray
+
+    if len(paths.length) == 1:
+        figure, (left, right) = _bar_figure(len(paths.muscle))
+        _bars(left, [plot_name(name) for name in paths.muscle], paths.length[0], "muscle length [m]")
+        rows = np.arange(len(paths.muscle)), np.abs(paths.moment_arm[0]).argmax(axis=1)
+        names = [plot_name(paths.coordinate[k]) for k in rows[1]]
+        _bars(right, names, paths.moment_arm[0][rows], "largest moment arm [m, or 1]")
+        return figure
+    data = paths.to_dataset(np.arange(len(paths.length)))
+    arm = paths.moment_arm.reshape(len(paths.length), -1)
+    arms = [f"{muscle}, {coordinate}" for muscle in paths.muscle for coordinate in paths.coordinate]
+    data = data.assign(arm=DataArray(arm, {"pair": arms}, ("time", "pair")))
+    return _time_figure([(panel, data) for panel in PATHS], lines, "frame")
 
 
 def _analysis_figure(analysis: Any, lines: int) -> Figure:
@@ -276,19 +368,20 @@ def _fit_figure(fit: Fit, lines: int) -> Figure:
 def _model_figure(model: Model, lines: int) -> Figure:
     """Return bars of body masses, and the range of motion of rotational coordinates."""
     coordinates = [c for c in model.coordinates if c.rotational and np.isfinite([c.lower, c.upper]).all()]
-    figure, (left, right) = _bar_figure(max(len(model.bodies), len(coordinates)))
+    figure, (left, *others) = _bar_figure(max(len(model.bodies), len(coordinates)), 2 if coordinates else 1)
     _bars(left, [plot_name(body.name) for body in model.bodies], [body.mass for body in model.bodies], "body mass [kg]")
     low, high = (np.degrees([getattr(c, end) for c in coordinates]) for end in ("lower", "upper"))
-    _bars(right, [plot_name(c.name) for c in coordinates], high - low, "range of motion [deg]", left=low)
+    for right in others:
+        _bars(right, [plot_name(c.name) for c in coordinates], high - low, "range of motion [deg]", left=low)
     left.set_title(f"{plot_name(model.name)}: {model.mass:.4g} kg", fontsize=8, color=INK)
     return figure
 
 
-def _bar_figure(rows: int) -> tuple[Figure, Sequence[Axes]]:
+def _bar_figure(rows: int, columns: int = 2) -> tuple[Figure, Sequence[Axes]]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 1.2 + 0.14 * rows), layout="constrained")
-    return figure, figure.subplots(1, 2)
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
 def _bars(axes: Axes, names: Any, values: Any, label: str, *, error: Any = None, left: Any = 0.0) -> None:
@@ -315,8 +408,17 @@ PLOTS: Mapping[str, Callable[[Any, int], Figure]] = {
     "Model": _model_figure,
     "Motion": _stage_figure(MOTION),
     "MuscleForces": _stage_figure(MUSCLES),
+    "MusclePaths": _paths_figure,
+    "PredictedWalk": _walk_figure,
     "Recording": recording_figure,
     "ScaleResult": lambda result, lines: _model_figure(result.model, lines),
+    "Scene": lambda scene, lines: _model_figure(scene.model, lines),
+    "Simulation": lambda simulation, lines: _state_figure(simulation_state(simulation)),
+    "Solution": solution_figure,
+    "SyntheticRecording": lambda synthetic, lines: recording_figure(synthetic.recording, lines),
+    "Targets": _targets_figure,
     "Torques": _stage_figure((*COORDINATES, *TORQUES)),
+    "TrackedMotion": tracking_figure,
+    "WhatIf": what_if_figure,
 }
 """Plots by class of result."""

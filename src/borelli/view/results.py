@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import to_model_axes
+from borelli.dynamics.running_simulation import simulation_state
 from borelli.errors import ModelError, SettingsError
 from borelli.files.argument_checks import shown
 from borelli.model.formats.native import model_from_text
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from borelli.analysis.energetics.energy import Energy
     from borelli.analysis.motion import Motion
     from borelli.analysis.muscle_forces import MuscleForces
+    from borelli.control.targets import Targets
     from borelli.recording.recording import Recording
 
 Array = NDArray[np.float64]
@@ -37,24 +39,28 @@ MARKER_RADIUS = 0.015
 """[m] of the sphere that represents a marker."""
 PLATE_THICKNESS = 0.01
 """[m]"""
+TARGET_RATE = 60.0
+"""[Hz] of the poses of targets."""
 
 
-def handler(table: Mapping[str, T], result: object, action: str) -> T:
+def handler(table: Mapping[str, T], result: object, action: str, hints: Mapping[str, str] | None = None) -> T:
     """Return the entry of a table for the class of a result or for one of its base classes.
 
     Tables name classes instead of importing them, since some are in packages above this one.
 
     Raises:
-        SettingsError: The table has no entry; the message lists those it has.
+        SettingsError: The table has no entry; the message is the hint for the class, or lists the entries.
     """
-    for kind in type(result).__mro__:
-        if kind.__name__ in table and kind.__module__.split(".")[0] in ("borelli", "xarray"):
+    kinds = [kind for kind in type(result).__mro__ if kind.__module__.split(".")[0] in ("borelli", "xarray")]
+    for kind in kinds:
+        if kind.__name__ in table:
             return table[kind.__name__]
     got, first = shown(result), ""
     if isinstance(result, str | PathLike):
         first = "Read the file first with bo.read_recording, bo.read_model, bo.read_scene or bo.read_stage. "
-    names = ", ".join(sorted(table))
-    raise SettingsError(f"result: {got[0].upper()}{got[1:]} cannot be {action}. {first}Use one of: {names}.")
+    others = f"{first}Use one of: {', '.join(sorted(table))}."
+    hint = next((hints[kind.__name__] for kind in kinds if hints and kind.__name__ in hints), others)
+    raise SettingsError(f"result: {got[0].upper()}{got[1:]} cannot be {action}. {hint}")
 
 
 class PosedModel(NamedTuple):
@@ -107,7 +113,7 @@ def posed_model(result: Any) -> PosedModel:
     Raises:
         SettingsError: The result has no poses, or no bodies.
     """
-    posed: PosedModel = handler(POSES, result, "drawn in 3-D")(result)
+    posed: PosedModel = handler(POSES, result, "drawn in 3-D", WITHOUT_POSES)(result)
     if not posed.model.bodies:
         raise SettingsError(f"{posed.model.name}: There are no bodies to draw. Add a body to the model.")
     return posed
@@ -123,7 +129,10 @@ def dataset_model(data: Dataset) -> Model:
 
 
 def _simulation_poses(data: Dataset) -> PosedModel:
+    """Return the poses of a simulation, or the one of a dataset of `simulation_state`, which is at one time."""
     model = dataset_model(data)
+    if "time" not in data.dims:
+        data = data.expand_dims("time")
     posed = _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
     posed = posed._replace(arrows=force_arrows(data, model, _lab_rotation(model)[0]), ghost=_target_poses(data, model))
     if "root_support_percent" in data.attrs:
@@ -140,12 +149,17 @@ def _target_poses(data: Dataset, model: Model) -> tuple[Array, Array] | None:
     if not json.loads(data.attrs.get("perturbations", "[]")) or "coordinate_target" not in data:
         return None
     target, value = data["coordinate_target"].values, data["coordinate_value"].values
-    position, rotation = poses(model, coupled_coordinates(model, np.where(np.isfinite(target), target, value)))
+    posed = _coordinate_poses(model, data["time"].values, np.where(np.isfinite(target), target, value))
     jointed = [body.name in {joint.child for joint in model.joints} for body in model.bodies]
-    position[:, ~np.array(jointed)] = np.nan
-    orientation = np.stack([quaternion_series(rotation[:, b]) for b in range(len(model.bodies))], axis=1)
-    posed = _in_lab(model, data["time"].values, position, orientation)
+    posed.position[:, ~np.array(jointed)] = np.nan
     return posed.position, posed.orientation
+
+
+def _coordinate_poses(model: Model, time: Array, coordinates: Array) -> PosedModel:
+    """Return the poses with coordinates (times, coordinates) [rad or m]; coupled ones are computed."""
+    position, rotation = poses(model, coupled_coordinates(model, coordinates))
+    orientation = np.stack([quaternion_series(rotation[:, b]) for b in range(len(model.bodies))], axis=1)
+    return _in_lab(model, time, position, orientation)
 
 
 def _in_lab(model: Model, time: Array, position: Array, orientation: Array) -> PosedModel:
@@ -169,11 +183,11 @@ def _lab_rotation(model: Model) -> tuple[Array, Model]:
     return rotation, replace(model, ground=tuple(replace(s, frame=compose(frame, s.frame)) for s in model.ground))
 
 
-def _motion_poses(motion: Motion, muscles: MuscleForces | None = None) -> PosedModel:
+def _motion_poses(motion: Motion, activation: Array | None = None) -> PosedModel:
+    """Return the poses of a motion; activations (frames, muscles) color its muscles."""
     data, (rotation, model) = motion.data, _lab_rotation(motion.model)
     posed = PosedModel(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
     if motion.model.muscles:
-        activation = None if muscles is None else activation_at(muscles, posed.time)
         lines = muscle_lines(motion.model, data["coordinate_value"].values, activation, rotation)
         posed = posed._replace(muscles=lines)
     if "marker_position" not in data:
@@ -190,7 +204,56 @@ def activation_at(muscles: MuscleForces, time: Array) -> Array:
 
 
 def _energy_poses(energy: Energy) -> PosedModel:
-    return _motion_poses(energy.torques.motion, energy.muscles)
+    return _motion_poses(energy.torques.motion) if energy.muscles is None else _muscle_poses(energy.muscles)
+
+
+def _muscle_poses(muscles: MuscleForces) -> PosedModel:
+    motion = muscles.torques.motion
+    return _motion_poses(motion, activation_at(muscles, motion.data["time"].values))
+
+
+def _tracked_poses(tracked: Any) -> PosedModel:
+    motion = tracked.motion()
+    return _motion_poses(motion, tracked.activations(motion.data["time"].values - tracked.reference.start))
+
+
+def _what_if_poses(result: Any) -> PosedModel:
+    """Return the poses of the changed person, with the original behind."""
+    posed, original = _tracked_poses(result.changed), _tracked_poses(result.original)
+    caption = f"changed: {', '.join(map(str, result.changes))}; gray: original"
+    return posed._replace(ghost=(original.position, original.orientation), caption=caption)
+
+
+def _walk_poses(walk: Any) -> PosedModel:
+    motion = walk.motion()
+    return _motion_poses(motion, walk.activations(motion.data["time"].values))
+
+
+def _targets_poses(targets: Targets) -> PosedModel:
+    """Return the poses with target values, other coordinates at their defaults, and the muscles."""
+    model, time = targets.model, sampled_times(targets)
+    values = np.tile([c.default for c in model.coordinates], (len(time), 1))
+    names = [c.name for c in model.coordinates]
+    values[:, [names.index(name) for name in targets.coordinates]] = targets.at(time)
+    posed = _coordinate_poses(model, time, values)
+    lines = muscle_lines(model, coupled_coordinates(model, values), None, _lab_rotation(model)[0])
+    return posed._replace(muscles=lines)
+
+
+def sampled_times(targets: Targets) -> Array:
+    """Return times [s] from the start to the end of targets; those that do not end are shown for a second."""
+    start = targets.start if np.isfinite(targets.start) else min(0.0, targets.end - 1.0)
+    end = targets.end if np.isfinite(targets.end) else max(1.0, start + 1.0)
+    return np.linspace(start, end, max(1, round((end - start) * TARGET_RATE)) + 1) if end > start else np.array([start])
+
+
+def _synthetic_poses(synthetic: Any) -> PosedModel:
+    """Return the true motion with the markers and force plates of the recording."""
+    recording = synthetic.recording
+    measured, data = _recording_poses(recording), recording.data
+    posed = _coordinate_poses(synthetic.model, data["time"].values, synthetic.coordinates)
+    posed = posed._replace(model=replace(posed.model, ground=measured.model.ground), focus_on_bodies=True)
+    return _with_markers(posed, [str(name) for name in data["marker"].values], data["marker_position"].values)
 
 
 def _model_poses(model: Model, coordinates: Mapping[str, float] | None = None) -> PosedModel:
@@ -255,10 +318,22 @@ POSES: Mapping[str, Callable[[Any], PosedModel]] = {
     "Fit": lambda fit: _model_poses(fit.model),
     "Model": _model_poses,
     "Motion": _motion_poses,
-    "MuscleForces": lambda muscles: _motion_poses(muscles.torques.motion, muscles),
+    "MuscleForces": _muscle_poses,
+    "PredictedWalk": _walk_poses,
     "Recording": _recording_poses,
     "ScaleResult": lambda result: _model_poses(result.model),
     "Scene": _scene_poses,
+    "Simulation": lambda simulation: _simulation_poses(simulation_state(simulation)),
+    "SyntheticRecording": _synthetic_poses,
+    "Targets": _targets_poses,
     "Torques": lambda torques: _motion_poses(torques.motion),
+    "TrackedMotion": _tracked_poses,
+    "WhatIf": _what_if_poses,
 }
 """Poses by class of result."""
+
+WITHOUT_POSES: Mapping[str, str] = {
+    "MusclePaths": "It has lengths and moment arms only. Use plot(), or the model, a motion or muscle forces.",
+    "Solution": "It has no model. Use plot(), or the tracked motion or predicted walk that it belongs to.",
+}
+"""What to do instead, by class of results without poses."""

@@ -15,7 +15,7 @@ from borelli.muscles.paths import muscle_paths
 from borelli.optimal import Phase, Problem, solve
 from borelli.optimal.symbolic_dynamics.contact import SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
-from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits, Spring
+from borelli.optimal.symbolic_dynamics.passive_forces import CoordinateSpring, JointLimits
 from borelli.optimal.symbolic_dynamics.tree_system import tree_system
 from borelli.optimal.system import Variable, explicit_form
 from borelli.physics.arrays.compile_model import compile_model
@@ -46,7 +46,7 @@ def acceleration(system, x, u=(), p=()) -> np.ndarray:
 
 
 def test_pendulum_accelerates_by_the_closed_form():
-    system = tree_system(pendulum(), damping=0.4, springs={"angle": Spring(3.0, 0.2)})
+    system = tree_system(pendulum(), damping=0.4, springs={"angle": CoordinateSpring(3.0, 0.2)})
     assert [v.name for v in system.states] == ["angle", "angle_speed"]
     assert [v.name for v in system.controls] == ["angle_torque"]
     q, v, torque = 0.6, -1.3, 2.5
@@ -164,7 +164,7 @@ def rich_system(muscles):
         contacts=[SphereContact("sole", "planar", (0.1, 0.0, 0.0), 0.05, smoothing=0.05)],
         limits=JointLimits(),
         damping=0.3,
-        springs={"u0": Spring(5.0)},
+        springs={"u0": CoordinateSpring(5.0)},
         ranges={"flexion": (-0.9, 1.4)},
     )
 
@@ -318,7 +318,7 @@ def test_bounds_and_names_of_a_walking_model():
     [
         ({"actuators": {"nose": 1.0}}, "actuators.*nose"),
         ({"damping": {"nose": 1.0}}, "damping.*nose"),
-        ({"springs": {"nose": Spring(1.0)}}, "springs.*nose"),
+        ({"springs": {"nose": CoordinateSpring(1.0)}}, "springs.*nose"),
         ({"muscles": "rigid"}, "has none"),
     ],
 )

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_repr
 from borelli.model.model import Model
 from borelli.numerics.filters import OPENSIM_ORDER, ORDER, cutoff_of_both_passes, lowpass
 from borelli.numerics.vectors import Array
@@ -66,6 +67,8 @@ class Loads:
     belt: tuple[float, float, float] | None = None
     computed: Array | None = None
     cutoff: float | None = None
+
+    __repr__ = fields_repr
 
     @property
     def rate(self) -> float:

@@ -12,6 +12,7 @@ A tie is a deviation d(p) [m], zero where anatomy holds, with its standard devia
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
@@ -50,6 +51,81 @@ MARKER_RADIUS = 0.007
 COMPLEX_STEP = 1e-30
 
 
+@dataclass(frozen=True)
+class HipFromSpines:
+    """Deviation of a hip center from the regression on the iliac spines."""
+
+    side: float
+    """-1 right, 1 left."""
+    regression: str
+    """One of `HIP_REGRESSIONS`."""
+
+    def __call__(self, points: Array) -> Array:
+        """Return the deviation (3,) [m] of the hip center, points[0], from that of the spines."""
+        return points[0] - regress_hip(points[1], points[2], points[3:].mean(axis=0), self.side, self.regression)
+
+
+@dataclass(frozen=True, eq=False)
+class HipFromVirtualCenter:
+    """Deviation of a hip center from the virtual center of a file."""
+
+    local: Array
+    """(3,) The virtual center in the axes of the spines [m]."""
+
+    def __call__(self, points: Array) -> Array:
+        """Return the deviation (3,) [m] of the hip center, points[0], relative to the spines."""
+        middle, axes = spine_axes(points[1], points[2], points[3:].mean(axis=0))
+        return np.asarray(points[0] - middle - self.local @ axes)
+
+
+@dataclass(frozen=True, eq=False)
+class CenterFromLandmark:
+    """Deviation of a joint center from its offset to one landmark."""
+
+    center: Array | None
+    """(3,) Joint center [m] where it is fixed on the body of the landmarks; None: it is the first point."""
+    offset: Array
+    """(3,) Joint center relative to the landmark [m]."""
+
+    def __call__(self, points: Array) -> Array:
+        """Return the deviation (3,) [m]."""
+        center, landmarks = _split(self.center, points)
+        return np.asarray(center - landmarks[0] - self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class CenterFromMidpoint:
+    """Deviation of a joint center from the midpoint of its landmarks."""
+
+    center: Array | None
+    """As of `CenterFromLandmark`."""
+
+    def __call__(self, points: Array) -> Array:
+        """Return the deviation (3,) [m]."""
+        center, landmarks = _split(self.center, points)
+        return np.asarray(center - landmarks.mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkLine:
+    """Deviation of the line between two landmarks from that of the marker set."""
+
+    center: Array | None
+    """As of `CenterFromLandmark`."""
+    line: Array
+    """(3,) Second landmark relative to the first [m]."""
+
+    def __call__(self, points: Array) -> Array:
+        """Return the deviation (3,) [m]."""
+        center, landmarks = _split(self.center, points)
+        return np.asarray(landmarks[1] - landmarks[0] - self.line + 0.0 * center)
+
+
+def _split(center: Array | None, points: Array) -> tuple[Array, Array]:
+    """Return the joint center and the landmarks."""
+    return (points[0], points[1:]) if center is None else (center, points)
+
+
 class Tie(NamedTuple):
     """Deviation of joint centers and landmarks from anatomy.
 
@@ -57,7 +133,7 @@ class Tie(NamedTuple):
         joint: Name of the joint.
         source: Landmarks or regression that it comes from.
         points: Indices of its points among the parameters: joint centers first, then marker offsets.
-        deviation: Function from points (points, 3) to the deviation (3,) [m].
+        deviation: Function from points (points, 3) to the deviation (3,) [m]; a dataclass, so that fits can be pickled.
         sd: (3,) Standard deviation of the deviation [m]; inf: not tied along this axis.
     """
 
@@ -173,18 +249,11 @@ def _hip_ties(
             continue
         at = np.array([joint, *(len(index) + i for i in spines)])
 
-        def by_regression(points: Array, side: float = side) -> Array:
-            return points[0] - regress_hip(points[1], points[2], points[3:].mean(axis=0), side, regression)
-
-        ties.append(Tie(f"hip_{letter}", f"regression ({regression})", at, by_regression, np.full(3, HIP_SD)))
+        deviation = HipFromSpines(side, regression)
+        ties.append(Tie(f"hip_{letter}", f"regression ({regression})", at, deviation, np.full(3, HIP_SD)))
         local = virtual_hip(model, spines, letter, recordings)
         if local is not None:
-
-            def by_virtual_center(points: Array, local: Array = local) -> Array:
-                middle, axes = spine_axes(points[1], points[2], points[3:].mean(axis=0))
-                return np.asarray(points[0] - middle - local @ axes)
-
-            ties.append(Tie(f"hip_{letter}", "virtual center", at, by_virtual_center, np.full(3, VIRTUAL_SD)))
+            ties.append(Tie(f"hip_{letter}", "virtual center", at, HipFromVirtualCenter(local), np.full(3, VIRTUAL_SD)))
     return ties
 
 
@@ -224,21 +293,21 @@ def _landmark_ties(
     own = body == joint.parent  # else the center is fixed on the body
     center = np.array(joint.parent_frame.position if own else joint.child_frame.position)
     lateral = np.array(model.markers[outer].position)
-    name = joint.name[:-2]
+    fixed, name = None if own else center, joint.name[:-2]
 
-    def tie(source: str, markers: Sequence[int], deviation: Callable[[Array, Array], Array], sd: Array) -> Tie:
-        """Return a tie whose deviation is a function of the center and of marker offsets."""
-        at = np.array([*([i] if own else []), *(count + k for k in markers)])
-        return Tie(joint.name, source, at, lambda x: deviation(x[0], x[1:]) if own else deviation(center, x), sd)
+    def points(*markers: int) -> NDArray[np.int64]:
+        return np.array([*([i] if own else []), *(count + k for k in markers)])
 
     if inner is None or model.markers[inner].body != body:
         offset = center - lateral
         if width is not None:
             offset[1] = np.sign(offset[1]) * (0.5 * width + MARKER_RADIUS)
-        return [tie("lateral landmark", [outer], lambda c, x: c - x[0] - offset, np.array(LATERAL_SD))]
+        deviation = CenterFromLandmark(fixed, offset)
+        return [Tie(joint.name, "lateral landmark", points(outer), deviation, np.array(LATERAL_SD))]
     line = np.array(model.markers[inner].position) - lateral
     across = np.where(np.arange(3) == np.abs(line).argmax(), inf, AXIS_SD[name])
+    source, at = "medial and lateral landmarks", points(outer, inner)
     return [
-        tie("medial and lateral landmarks", [outer, inner], lambda c, x: c - x.mean(axis=0), np.full(3, CENTER_SD)),
-        tie("medial and lateral landmarks", [outer, inner], lambda c, x: x[1] - x[0] - line + 0.0 * c, across),
+        Tie(joint.name, source, at, CenterFromMidpoint(fixed), np.full(3, CENTER_SD)),
+        Tie(joint.name, source, at, LandmarkLine(fixed, line), across),
     ]

@@ -37,6 +37,7 @@ from borelli.analysis.load_sharing.dual_newton import SOFTNESS, solve_frames
 from borelli.analysis.load_sharing.problem_arrays import SharingProblem, make_buffers
 from borelli.analysis.load_sharing.sharing_settings import Reserves, SharingSettings
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 from borelli.kernels.array_checks import as_floats
 from borelli.numerics.vectors import Array
 
@@ -72,6 +73,10 @@ class SharingResult:
     kkt_residual: Array
     objective: Array
     iterations: NDArray[np.int64]
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     @property
     def attained(self) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from borelli.analysis.option_values import option_value
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_floats, as_number
 from borelli.numerics.vectors import Array
 
@@ -69,6 +70,8 @@ class Reserves:
     direction: npt.ArrayLike | None = None
     weight: npt.ArrayLike = 1.0
     max_control: npt.ArrayLike = np.inf
+
+    __repr__ = fields_repr
 
     def directions(self, coordinates: int) -> Array:
         """Return the directions as (1 or frames, actuators, coordinates)."""

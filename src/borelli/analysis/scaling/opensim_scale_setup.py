@@ -12,6 +12,7 @@ from math import inf
 
 from borelli.analysis.scaling.scale_model import Measurement
 from borelli.errors import FileFormatError
+from borelli.files.html_repr import fields_repr
 from borelli.files.xml import read_xml
 from borelli.model.formats.osim.properties import Item
 from borelli.model.model import Marker, Model, Vector
@@ -51,6 +52,8 @@ class ScaleSetup:
     marker_file: str
     marker_set_file: str
     model_file: str
+
+    __repr__ = fields_repr
 
 
 def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:

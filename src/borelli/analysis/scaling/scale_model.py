@@ -17,7 +17,7 @@ import numpy as np
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, make_ik_problem, solve_framewise
 from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.errors import SettingsError, list_names, unknown_name
-from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.files.html_repr import Summary, fields_repr, summary_html, summary_repr
 from borelli.model.inertia import mass_of_body
 from borelli.model.kinematics import marker_positions, poses, with_default_frames
 from borelli.model.model import Body, Joint, Model, Vector
@@ -42,6 +42,8 @@ class Measurement:
     pairs: tuple[tuple[str, str], ...]
     bodies: Mapping[str, str]
     name: str = ""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_number
 from borelli.model.model import Model
 
@@ -37,6 +38,8 @@ class MuscleActuation:
     reserves: Mapping[str, float] = field(default_factory=dict)
     passive_groups: Sequence[Sequence[str]] = ()
     strength: float = 1.0
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         if not as_number("strength", self.strength) > 0.0:

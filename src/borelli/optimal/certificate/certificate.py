@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Certificate:
     """Fraction of the points at which each bound is active, by name."""
     reasons: tuple[str, ...] = ()
     """Why the problem is not solved; empty if it is."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     @property
     def solved(self) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from borelli.errors import ModelError, SettingsError
+from borelli.files.html_repr import fields_repr
 from borelli.model.model import Model
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.symbolic_dynamics.vectors import Expression, Vector, add, column, cross, dot, scale, subtract
@@ -47,6 +48,8 @@ class SphereContact:
     """e [m] of the depth."""
     ground_height: float = 0.0
     """[m] of the ground above the world's origin, against gravity."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         for name in ("radius", "dissipation", "friction"):

@@ -38,7 +38,7 @@ class JointLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Spring:
+class CoordinateSpring:
     """Linear spring on a coordinate: -stiffness (q - rest)."""
 
     stiffness: float

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_repr
 from borelli.optimal.casadi_import import ca
 
 MIN_SAMPLES = 4
@@ -24,6 +25,8 @@ class TimeSeries:
     """(samples,) [s]"""
     values: NDArray[np.float64]
     """(samples, names)"""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.time), len(self.names)):

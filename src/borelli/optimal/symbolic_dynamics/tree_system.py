@@ -32,7 +32,7 @@ from borelli.optimal.symbolic_dynamics.muscle_group import (
     muscle_equations,
 )
 from borelli.optimal.symbolic_dynamics.muscle_lengths import PathGate, Ranges, coordinate_ranges
-from borelli.optimal.symbolic_dynamics.passive_forces import JointLimits, Spring
+from borelli.optimal.symbolic_dynamics.passive_forces import CoordinateSpring, JointLimits
 from borelli.optimal.symbolic_dynamics.time_series import TimeSeries, spline_function
 from borelli.optimal.symbolic_dynamics.tree_dynamics import TreeDynamics, Wrench, make_tree_dynamics
 from borelli.optimal.symbolic_dynamics.vectors import Expression, column, identifier
@@ -59,7 +59,7 @@ class _Parts:
     contacts: tuple[SphereContact, ...]
     limits: JointLimits | None
     damping: Mapping[str, float]
-    springs: Mapping[str, Spring]
+    springs: Mapping[str, CoordinateSpring]
     loads: Loads | None
     series: tuple[TimeSeries, ...]
     """Loads, then further signals."""
@@ -89,7 +89,7 @@ def tree_system(
     contacts: Sequence[SphereContact] = (),
     limits: JointLimits | None = None,
     damping: Mapping[str, float] | float = 0.0,
-    springs: Mapping[str, Spring] | None = None,
+    springs: Mapping[str, CoordinateSpring] | None = None,
     external_loads: Loads | None = None,
     signals: TimeSeries | None = None,
     forces: Forces | None = None,

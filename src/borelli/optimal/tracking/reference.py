@@ -12,6 +12,7 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.muscle_forces import MuscleForces, muscle_forces
 from borelli.errors import SettingsError
+from borelli.files.html_repr import fields_summary, summary_html, summary_repr
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
 from borelli.numerics.runs import find_runs
@@ -48,6 +49,10 @@ class MotionReference:
     """(samples, muscles) by load sharing; None without muscles."""
     missing: Array | None
     """(samples, names) [N m or N] of torque that muscles leave to other actuators."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     @property
     def duration(self) -> float:

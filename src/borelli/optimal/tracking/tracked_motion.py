@@ -12,12 +12,14 @@ from scipy.interpolate import CubicHermiteSpline
 
 from borelli.analysis.motion import Motion, make_motion
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import root_coordinates
 from borelli.numerics.vectors import Array
 from borelli.optimal.solution import Solution
 from borelli.optimal.symbolic_dynamics.vectors import identifier
 from borelli.optimal.tracking.reference import MotionReference
 from borelli.recording.recording import Note
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +36,26 @@ class TrackedMotion:
     reference: MotionReference
     sizes: Mapping[str, float]
     """Sizes [N m or N] of torques by coordinate."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        reference = self.reference
+        errors = {k: v for k, v in self.summary().items() if k.startswith(("rms", "max")) and v is not None}
+        rows = [
+            ("model", reference.model.name), ("verdict", self.solution.certificate.verdict),
+            ("time", f"{reference.start:g} to {reference.start + reference.duration:g} s"),
+            ("objective", f"{self.solution.objective:.6g}"), ("iterations", self.solution.iterations),
+            *((name, f"{value:.4g}") for name, value in errors.items()),
+        ]  # fmt: skip
+        data = self.solution.dataset
+        name = "muscle_activation" if "muscle_activation" in data else "torque"
+        if name not in data:
+            return Summary("TrackedMotion", rows)
+        label = "Activation" if name == "muscle_activation" else "Torque [N m or N]"
+        time = (data["time"].values + reference.start).tolist()
+        return Summary("TrackedMotion", rows, time, main_series(data, name), label)
 
     @property
     def solved(self) -> bool:
@@ -58,6 +80,18 @@ class TrackedMotion:
                 np.column_stack([self.solution.value(identifier(n) + ending) for n in self.reference.names])[first]
             )
         return np.asarray(CubicHermiteSpline(at, *tables, axis=0)(time))
+
+    def activations(self, time: Array) -> Array | None:
+        """Return the activations (times, muscles) at times of the problem [s]; None without muscles."""
+        if self.reference.activations is None:
+            return None
+        at, first = np.unique(self.solution.dataset["time"].values, return_index=True)
+        names = [f"{identifier(muscle.name)}_activation" for muscle in self.reference.model.muscles]
+        return np.column_stack([np.interp(time, at, self.solution.value(name)[first]) for name in names])
+
+    def torque(self, coordinate: str) -> Array:
+        """Return the torque [N m or N] on a coordinate at the points of the solution, next to that of muscles."""
+        return np.asarray(self.solution.value(f"{identifier(coordinate)}_torque"))
 
     def errors(self) -> dict[str, float]:
         """Return the root mean square difference [rad or m] to the reference by coordinate."""
@@ -113,12 +147,10 @@ class TrackedMotion:
 
     def _largest_torque(self, names: list[str]) -> float | None:
         """Return the largest torque of these coordinates; None if they have none."""
-        found = [np.abs(self.solution.value(f"{identifier(n)}_torque")).max() for n in names if n in self.sizes]
+        found = [np.abs(self.torque(n)).max() for n in names if n in self.sizes]
         return float(max(found)) if found else None
 
     @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
-        """Draw coordinates next to the reference, controls and defects; write the figure if a path is given."""
-        from borelli.optimal.tracking.tracking_plot import plot_tracking
-
-        return plot_tracking(self, path, overwrite=overwrite)
+        """Draw coordinates next to the reference, controls and residuals; write the figure if a path is given."""
+        return plot(self, path, overwrite=overwrite)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.optimal.problem import Constraint, Phase, Problem
 from borelli.optimal.symbolic_dynamics.contact import SphereContact
 from borelli.optimal.symbolic_dynamics.force_curves import with_de_groote_muscles
@@ -57,6 +58,8 @@ class TrackingWeights:
     """Of squared excitations and of squared torques in units of their sizes."""
     coordinates: Mapping[str, float] = field(default_factory=dict)
     """Factors of the weights of single coordinates, by name. Default: 1."""
+
+    __repr__ = fields_repr
 
     def __post_init__(self) -> None:
         for name in ("tracking", "speed", "effort"):

@@ -18,6 +18,7 @@ from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.muscle_forces import MuscleForces
 from borelli.errors import SettingsError
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.optimal.certificate.certify import CertificateLimits
 from borelli.optimal.nlp_solvers.solver_result import Iterate
 from borelli.optimal.solution import Solution
@@ -29,6 +30,7 @@ from borelli.optimal.tracking.reference import MotionReference, make_reference
 from borelli.optimal.tracking.track import INTERVAL, REFINEMENTS, TOLERANCE, WINDOW, check_interval
 from borelli.optimal.tracking.tracked_motion import TrackedMotion
 from borelli.optimal.tracking.tracking_problem import Actuation, TrackingWeights, make_tracking_problem
+from borelli.view.plots import plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 WEIGHTS = TrackingWeights(tracking=100.0, speed=1.0, effort=1.0)
 """Of what-if: 3 degrees at ten joints cost as much as an effort of 3, that of walking, so the motion may change."""
+
+MAX_COMPARED = 10
+"""Figures that the summary of a result compares."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,19 @@ class WhatIf:
     original: TrackedMotion
     changed: TrackedMotion
     changes: tuple[Change, ...]
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        compared = list(self.compare().items())[:MAX_COMPARED]
+        rows = [
+            ("model", self.original.reference.model.name), ("changes", ", ".join(map(str, self.changes))),
+            ("original", self.original.solution.certificate.verdict),
+            ("changed", self.changed.solution.certificate.verdict),
+            *((name, f"{before:.4g}, changed {after:.4g}") for name, (before, after) in compared),
+        ]  # fmt: skip
+        return Summary("WhatIf", rows)
 
     @property
     def solved(self) -> bool:
@@ -79,28 +97,17 @@ class WhatIf:
             "coordinate": list(reference.names),
             "coordinate_units": ("coordinate", [units[n] for n in reference.names]),
         }  # fmt: skip
-        if reference.activations is not None:
-            muscles = [m.name for m in reference.model.muscles]
-            table = np.stack(
-                [[_at(part.solution, f"{identifier(m)}_activation", time) for m in muscles] for part in parts]
-            )
-            data["muscle_activation"] = (("person", "time", "muscle"), table.swapaxes(1, 2), {"units": "1"})
-            coords["muscle"] = muscles
+        activations = [table for part in parts if (table := part.activations(time)) is not None]
+        if activations:
+            data["muscle_activation"] = (("person", "time", "muscle"), np.stack(activations), {"units": "1"})
+            coords["muscle"] = [m.name for m in reference.model.muscles]
         attrs = {"changes": ", ".join(map(str, self.changes)), "solved": int(self.solved)}
         return xarray.Dataset(data, coords, attrs)
 
     @check_arguments
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
         """Draw coordinates and activations of both; write the figure if a path is given."""
-        from borelli.optimal.tracking.what_if_plot import plot_what_if
-
-        return plot_what_if(self, path, overwrite=overwrite)
-
-
-def _at(solution: Solution, name: str, time: Any) -> Any:
-    data = solution.dataset
-    at, first = np.unique(data["time"].values, return_index=True)
-    return np.interp(time, at, solution.value(name)[first])
+        return plot(self, path, overwrite=overwrite)
 
 
 def _mean(solution: Solution, name: str) -> float:

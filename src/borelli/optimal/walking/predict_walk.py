@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import SettingsError
 from borelli.files.argument_checks import check_arguments
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.muscles.hill import make_muscle_arrays
 from borelli.muscles.metabolics import metabolic_power
@@ -30,6 +32,10 @@ from borelli.optimal.walking.walking_problem import (
     walking_problem,
     walking_system,
 )
+from borelli.view.plots import plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STIFFNESS, SMOOTHING = 1e5, 4e-3
 """[N/m^1.5] and [m] of the contact: soft, so that coarse meshes resolve it."""
@@ -37,6 +43,7 @@ COARSE_NODES = 26
 TOLERANCE = 1e-6
 MAX_ITERATIONS = 1000
 FIRST_ACTIVATION = 0.1
+DEGREES = 180.0 / np.pi
 RATE = 100.0
 """[Hz] of motions made from predictions."""
 
@@ -49,6 +56,20 @@ class PredictedWalk:
     walker: WalkingModel
     speed: float
     """[m/s]"""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("model", self.walker.model.name), ("speed", f"{self.speed:.4g} m/s"),
+            ("step time", f"{self.step_time:.4g} s"), ("verdict", self.solution.certificate.verdict),
+            ("objective", f"{self.solution.objective:.6g}"), ("iterations", self.solution.iterations),
+        ]  # fmt: skip
+        motion = self.motion().data
+        angles = motion.isel(coordinate=[c.rotational for c in self.walker.model.coordinates])
+        series = main_series(angles, "coordinate_value", scale=DEGREES)
+        return Summary("PredictedWalk", rows, motion["time"].values.tolist(), series, "Angle [deg]")
 
     @property
     def solved(self) -> bool:
@@ -89,23 +110,34 @@ class PredictedWalk:
     @check_arguments
     def motion(self, strides: int = 1) -> Motion:
         """Return whole strides as a motion: the step, and the same with sides exchanged."""
-        data = self.solution.dataset
-        at, first = np.unique(data["time"].values, return_index=True)
-        names = [c.name for c in self.walker.model.coordinates]
-        steps, duration = 2 * strides, self.step_time
-        time = np.arange(0.0, steps * duration, 1.0 / RATE)
-        index, local = np.divmod(time, duration)
-        table = np.tile([c.default for c in self.walker.model.coordinates], (len(time), 1))
-        states = set(data["state"].values.tolist())
-        for column, name in enumerate(names):
-            if identifier(name) not in states:
-                continue
-            own = np.interp(local, at, self.solution.value(identifier(name))[first])
-            other = np.interp(local, at, self.solution.value(mirrored(identifier(name)))[first])
-            table[:, column] = np.where(index % 2 == 0, own, other)
+        coordinates, duration = self.walker.model.coordinates, self.step_time
+        time = np.arange(0.0, 2 * strides * duration, 1.0 / RATE)
+        table = np.tile([c.default for c in coordinates], (len(time), 1))
+        states = set(self.solution.dataset["state"].values.tolist())
+        for column, name in enumerate(c.name for c in coordinates):
+            if identifier(name) in states:
+                table[:, column] = self._over_steps(identifier(name), time)
             if name == self.walker.forward:
-                table[:, column] = own + index * self.speed * duration
+                table[:, column] += time // duration * self.speed * duration
         return make_motion(self.walker.model, table, time, RATE, settings={"method": "optimal control"})
+
+    def activations(self, time: Array) -> Array | None:
+        """Return the activations (times, muscles) at times [s] from the start of a step; None without muscles."""
+        names = [f"{identifier(muscle.name)}_activation" for muscle in self.walker.model.muscles]
+        if not set(names) <= set(self.solution.dataset["state"].values.tolist()) or not names:
+            return None
+        return np.column_stack([self._over_steps(name, time) for name in names])
+
+    def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = False) -> Figure:
+        """Draw coordinates and activations of a stride; write the figure if a path is given."""
+        return plot(self, path, overwrite=overwrite)
+
+    def _over_steps(self, name: str, time: Array) -> Array:
+        """Return a variable at times [s]; in every second step, that of the other side."""
+        at, first = np.unique(self.solution.dataset["time"].values, return_index=True)
+        index, local = np.divmod(time, self.step_time)
+        own, other = (np.interp(local, at, self.solution.value(one)[first]) for one in (name, mirrored(name)))
+        return np.where(index % 2 == 0, own, other)
 
 
 def predict_walk(

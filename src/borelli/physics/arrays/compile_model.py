@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.model.model import Model, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.joints import JointTables, compile_joints
@@ -122,6 +123,15 @@ class CompiledModel(NamedTuple):
     """(n, 3) in body frames [m]."""
     notes: tuple[str, ...]
     """Changes made to the model, in sentences."""
+
+    def __repr__(self) -> str:
+        return summary_repr(self)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def _summary(self) -> Summary:
+        return fields_summary(self)
 
 
 def compile_model(

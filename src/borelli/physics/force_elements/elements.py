@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.files.html_repr import fields_repr
 from borelli.kernels.array_checks import as_floats, as_number
 from borelli.model.model import GROUND, Frame, Model, Vector
 
@@ -42,6 +43,8 @@ class Spring:
     """Pairs of length [m] and tension [N], linear in between and beyond; instead of stiffness and rest_length."""
     slack: bool = False
     """The element only pulls, as a ligament or a rope."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class ForceTable:
     point: Vector | None = None
     """Point of application in the body frame [m]. Default: the center of mass."""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class BodyState:
@@ -99,6 +104,8 @@ class BodyState:
     angular_velocity: Floats
     """(3,) [rad/s]"""
 
+    __repr__ = fields_repr
+
 
 @dataclass(frozen=True, slots=True)
 class ForceFunction:
@@ -112,6 +119,8 @@ class ForceFunction:
     function: Callable[[BodyState], Sequence[float] | Floats]
     point: Vector | None = None
     """Point of application in the body frame [m]. Default: the center of mass."""
+
+    __repr__ = fields_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,8 @@ class DriveSchedule:
     """[N m s/rad or N s/m]"""
     offset: tuple[float, ...] = ()
     """[N m or N]"""
+
+    __repr__ = fields_repr
 
 
 ForceElement = Spring | Bushing | ForceTable | ForceFunction

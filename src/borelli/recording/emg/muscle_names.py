@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from borelli.files.html_repr import fields_repr
+
 TABLE = """
 leg tibialis_anterior: ta tib tiba tibant anttib tibialis
 leg peroneus_longus: pl per perl perlong peroneus perolong
@@ -103,6 +105,9 @@ class MuscleName(NamedTuple):
     side: str
     """"l", "r" or ""."""
     candidates: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return fields_repr(self)
 
     @property
     def label(self) -> str:

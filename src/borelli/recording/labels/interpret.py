@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
+from borelli.files.html_repr import fields_repr, fields_summary, summary_html, summary_repr
 from borelli.recording.labels.conventions import (
     LEFT,
     MIDDLE,
@@ -114,6 +115,8 @@ class LabelReading:
     stem: str = ""
     others: tuple[tuple[Meaning, float], ...] = ()
 
+    __repr__ = fields_repr
+
     @property
     def contested(self) -> bool:
         """Whether a reading on the other side, or on a segment that is not next to this one, is nearly as likely."""
@@ -144,6 +147,10 @@ class LabelReadings:
     conventions: tuple[tuple[str, float], ...]
     keypoints: bool
     duplicates: tuple[tuple[str, ...], ...]
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+    _summary = fields_summary
 
     @property
     def known(self) -> tuple[LabelReading, ...]:
