@@ -69,7 +69,8 @@ class MusclePaths:
         }
         if self.velocity is not None:
             variables["muscle_velocity"] = (both, self.velocity, {"units": "m/s"})
-        labels = {"time": np.asarray(time, float), "muscle": list(self.muscle), "coordinate": list(self.coordinate)}
+        clock = ("time", np.asarray(time, float), {"units": "s"})
+        labels = {"time": clock, "muscle": list(self.muscle), "coordinate": list(self.coordinate)}
         return xarray.Dataset(variables, labels)
 
 

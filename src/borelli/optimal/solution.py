@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-FORMAT = "borelli optimal control solution 1"
+KIND = "borelli optimal control solution"
+FORMAT = f"{KIND} 2"
 """Kind and version of files of solutions."""
 
 
@@ -113,6 +114,10 @@ def load_solution(path: str | PathLike[str]) -> Solution:
         FileFormatError: The file is damaged, or does not contain a solution.
     """
     file = open_netcdf(path)
+    if file.attrs.get("format") == f"{KIND} 1":
+        raise FileFormatError(
+            path, "The solution has format version 1, which is no longer read. Solve the problem again."
+        )
     if file.attrs.get("format") != FORMAT:
         raise FileFormatError(
             path, "The file does not contain a solution of optimal control. Pass one of Solution.save."
