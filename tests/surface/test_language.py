@@ -14,6 +14,13 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*")),
 ]
+DATA_SUFFIXES = (".toml", ".csv", ".txt", ".css", ".js", ".c", ".pyi", ".cff", ".yml")
+DATA = [
+    ROOT / "CHANGELOG.md",
+    *(path for path in sorted((ROOT / "src" / "borelli").rglob("*")) if path.suffix in DATA_SUFFIXES),
+    *(path for path in sorted(ROOT.iterdir()) if path.suffix in DATA_SUFFIXES),
+]
+"""Further files whose words a user may meet: names and sources of marker sets, comments of tables, changes."""
 
 BANNED = {
     r"\b(told|tells?|telling)\b(?! apart)|\b(is|are|be) said\b": "report, state, show",
@@ -77,7 +84,7 @@ def readable(paths):
 def test_banned_phrases_are_not_used(phrase):
     pattern = re.compile(phrase, re.IGNORECASE)
     hits = []
-    for path in readable([*SOURCES, *PAGES]):
+    for path in [*readable([*SOURCES, *PAGES]), *DATA]:
         name = path.relative_to(ROOT).as_posix()
         for line, text in texts(path):
             for match in pattern.finditer(text):
