@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.errors import ModelError, SettingsError, list_names
+from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Model
@@ -181,7 +181,7 @@ class PathFrames:
     ) -> None:
         ensure_compiled("muscles")
         if geometry not in GEOMETRIES:
-            raise SettingsError(f"geometry: Unknown value {geometry!r}. Use one of {list_names(GEOMETRIES)}.")
+            raise SettingsError(f"geometry: {unknown_name('value', str(geometry), GEOMETRIES)}")
         self.geometry = GEOMETRIES.index(geometry)
         self.names = tuple(m.name for m in model.muscles) if muscles is None else tuple(muscles)
         for muscle in map(model.muscle, self.names):
