@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand
 
 from borelli import __version__
 from borelli.commands.analyze import analyze
@@ -52,6 +53,16 @@ FILES = (info, markers, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, optimize, experiment, bench)
 
 
+class _Command(TyperCommand):
+    """Command whose help shows arguments by their names alone, without types such as `list[Path]`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for argument in (one for one in params if isinstance(one, TyperArgument)):
+            vars(argument)["display_type_rich"] = lambda ctx: None
+        return params
+
+
 def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command, which with `--json` also prints an error as one JSON object on stdout."""
     first = next(iter(signature(command).parameters))
@@ -77,7 +88,7 @@ def _file_of(error: BorelliError | OSError, argument: Any) -> str | None:
 
 
 for command in (*ANALYSIS, *FILES, *SIMULATION):
-    app.command()(_with_json_errors(command))
+    app.command(cls=_Command)(_with_json_errors(command))
 
 
 def main() -> None:

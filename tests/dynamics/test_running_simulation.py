@@ -103,10 +103,10 @@ def test_contacts_support_the_stack():
     simulation = start_simulation(model)
     advance_simulation(simulation, 1.0)
     contacts = last_contact_forces(simulation)
-    on_ground = contacts.where(contacts["other_body"] == "ground", drop=True)
-    assert float(on_ground["force"].sel(axis="z").sum()) == pytest.approx(model.mass * 9.81, rel=1e-6)
-    along = (contacts["force"] * contacts["normal"]).sum("axis")
+    on_ground = contacts.where(contacts["contact_other_body"] == "ground", drop=True)
+    assert float(on_ground["contact_force"].sel(axis="z").sum()) == pytest.approx(model.mass * 9.81, rel=1e-6)
+    along = (contacts["contact_force"] * contacts["contact_normal"]).sum("axis")
     assert float(along.min()) >= 0.0
-    assert float(contacts["depth"].max()) < 2e-3
+    assert float(contacts["contact_depth"].max()) < 2e-3
     empty = contact_forces(replace(model, ground=(), bodies=model.bodies[:1]))
     assert empty.sizes["contact"] == 0

@@ -47,6 +47,6 @@ def test_far_targets_cost_more(tmp_path):
 
 
 def test_walk_with_the_inertia_of_another_body(tmp_path):
-    outcome = run("foreign-body", tmp_path)
+    outcome = run("inertia-swap", tmp_path)
     assert outcome.passed
     assert outcome.rows[1]["mass_kg"] == pytest.approx(50.0)

@@ -13,8 +13,8 @@ VALUES = (np.nan, np.inf, -np.inf, 1e300, -1e31, 1e-320, 0.0, -1.0, 1e9)
 SHAPES = ((), (0,), (1,), (3, 1), (2, 2, 2, 2), (10**6, 10**4, 3), (2**40,), (5, 3), (4, 5, 3))
 TYPES = ("f8", "f4", "f2", "i8", "u1", "?", "c16", "S7", ">f8", "V3", [("a", "f8"), ("b", "i4")])
 ATTRIBUTES = (
-    "units", "_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "calendar", "coordinates", "rate",
-    "analog_rate", "borelli_recording", "DIMENSION_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "CLASS", "NAME",
+    "units", "_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "calendar", "coordinates", "rate_hz",
+    "analog_rate_hz", "borelli_recording", "DIMENSION_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "CLASS", "NAME",
     "REFERENCE_LIST", "_Unsigned", "_Encoding", "file_units", "file_up", "grid_mapping", "bounds",
 )  # fmt: skip
 ELSEWHERE = ("/dev/zero", "/dev/stdin", "/etc/hostname", "nowhere", "files")

@@ -34,7 +34,7 @@ RAW_VALUES = re.compile(r"np\.\w+\(|array\(|dtype=|Warning:|Traceback|<borelli|o
 """Words of Python that no user should read."""
 CLEAN_TO = ("c3d", "trc", "csv", "nc")
 ID_METHODS = ("newton-euler", "stepped")
-EXPERIMENTS = ("noise", "reduced-markers", "ground", "jump", "armswing", "foreign-body")
+EXPERIMENTS = ("noise", "reduced-markers", "ground", "jump", "armswing", "inertia-swap")
 """Experiments that take a recording."""
 IK_METHODS = ("framewise", "framewise", "smoothed", "marker-driven")
 

@@ -78,8 +78,11 @@ def test_deeply_nested_brackets(tmp_path):
         ("native", b'format = "borelli-model"\nversion = 2\n[' + b"a." * deep + b"a]\n"),
         ("native", b'format = "borelli-model"\nversion = ' + b"1" * deep),
         ("scene", b'format = "borelli-scene"\nversion = 1\nname = "x"\nstep = ' + b"[" * deep),
-        ("CSV", b"# borelli recording 1\n# subject: " + b"[" * deep + b"\n\ntime [s],a.x [m]\n0,1\n"),
-        ("CSV", b"# borelli recording 1\n# rate: " + b"9" * deep + b"\n\ntime [s],a.x [m],a.y [m],a.z [m]\n0,1,1,1\n"),
+        ("CSV", b"# borelli recording 2\n# subject: " + b"[" * deep + b"\n\ntime [s],a.x [m]\n0,1\n"),
+        (
+            "CSV",
+            b"# borelli recording 2\n# rate_hz: " + b"9" * deep + b"\n\ntime [s],a.x [m],a.y [m],a.z [m]\n0,1,1,1\n",
+        ),
     ]
     survive(tmp_path, contents)
 

@@ -69,11 +69,11 @@ COMMANDS = {
         "--settling-time 0.2",
     ),
     "optimize": command(
-        "optimize track torques.nc --muscles none -o out", "torques.nc",
+        "optimize track torques.nc --no-muscles -o out", "torques.nc",
         [f"out/{name}" for name in ("solution.nc", "motion.nc", "summary.json", "solution.png")], "--tracking 100",
     ),
     "optimize with files": command(
-        "optimize track walk.trc --model model.toml --external-loads loads.xml --forces walk.mot --muscles none -o out",
+        "optimize track walk.trc --model model.toml --external-loads loads.xml --forces walk.mot --no-muscles -o out",
         "walk.trc model.toml loads.xml walk.mot",
         [f"out/{name}" for name in ("solution.nc", "motion.nc", "summary.json", "solution.png")],
     ),

@@ -117,7 +117,7 @@ def test_models_are_written_by_ending_and_restored(tmp_path, ending) -> None:
 
 
 def test_unknown_ending_is_refused(tmp_path) -> None:
-    with pytest.raises(SettingsError, match=r"Unknown ending '.c3d'.*\.toml .*\.osim .*\.xml "):
+    with pytest.raises(SettingsError, match=r"Unknown file extension of a model '.c3d'.*\.toml .*\.osim .*\.xml "):
         write_model(human(), tmp_path / "man.c3d")
     assert not (tmp_path / "man.c3d").exists()
 

@@ -87,7 +87,7 @@ def test_forward_run_is_the_closed_form():
                         rates=lambda s: {"x": s.v, "v": s.f - s.x})  # fmt: skip
     run = run_forward(swing, lambda t, x: np.array([0.5]), {"x": 1.0}, 2.0, step=1e-2)
     np.testing.assert_allclose(run.state[:, 0], 0.5 + 0.5 * np.cos(run.time), atol=1e-9)
-    with pytest.raises(SettingsError, match="Unknown states"):
+    with pytest.raises(SettingsError, match="Unknown state"):
         run_forward(swing, lambda t, x: np.array([0.5]), {"y": 1.0}, 2.0)
 
 

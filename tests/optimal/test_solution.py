@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError, SettingsError
+from borelli.files.netcdf_writer import write_netcdf
 from borelli.optimal import read_solution, solve
 
 from .example_problems import METHODS, car, squared_force
@@ -57,6 +58,14 @@ def test_other_files_are_refused(tmp_path, walk):
     path = tmp_path / "walk.nc"
     walk.recording.to_netcdf(path)
     with pytest.raises(FileFormatError, match="does not contain a solution"):
+        read_solution(path)
+
+
+def test_solutions_of_an_earlier_version_are_refused(tmp_path, swung):
+    path = tmp_path / "swing.nc"
+    old = {"format": "borelli optimal control solution 1", "certificate": swung.certificate.to_json()}
+    write_netcdf(path, {"/": swung.dataset.assign_attrs(old)})
+    with pytest.raises(FileFormatError, match="format version 1, which is no longer read"):
         read_solution(path)
     path.write_bytes(b"nothing")
     with pytest.raises(FileFormatError):

@@ -46,11 +46,11 @@ def sampled(recording):
     if "analog_time" in data.dims:
         ratio = step * max(1, round(recording.analog_rate / recording.rate))
         picked = picked.isel(analog_time=slice(None, None, ratio)).isel(analog_time=slice(0, picked.sizes["time"]))
-        picked.attrs["analog_rate"] = recording.rate / step
+        picked.attrs["analog_rate_hz"] = recording.rate / step
         picked = picked.assign_coords(analog_time=picked["time"].values[: picked.sizes["analog_time"]])
         if picked.sizes["analog_time"] < picked.sizes["time"]:
             picked = picked.isel(time=slice(0, picked.sizes["analog_time"]))
-    picked.attrs["rate"] = recording.rate / step
+    picked.attrs["rate_hz"] = recording.rate / step
     return replace(recording, data=picked, metadata={}, path=None)
 
 

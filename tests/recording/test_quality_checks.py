@@ -151,7 +151,7 @@ def test_swaps_spikes_zeros_and_rounded_times():
     corrupted = with_markers(walk, points)
     assert {"spike", "zero_positions"} <= codes(corrupted)
     uneven = walk.data.assign_coords(time=("time", np.round(np.arange(walk.frames) / 60.0, 3)))
-    uneven.attrs["rate"] = 60.0
+    uneven.attrs["rate_hz"] = 60.0
     issue = only(walk.with_data(uneven), "time_stamps")
     assert "rounded" in issue.text
     assert "repair_time_stamps" in issue.action

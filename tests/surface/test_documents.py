@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import borelli
-from borelli.cli import main
+from borelli.cli import app, main
 from borelli.model.formats.native import model_from_text
+from borelli.recording.identify_marker_set import read_name_set
 from borelli.scenes.gallery import GALLERY
 from borelli.scenes.scene_files import scene_from_text
 from borelli.synthetic.recordings import synthetic_recording
@@ -18,6 +20,14 @@ from borelli.synthetic.recordings import synthetic_recording
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TUTORIALS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "tutorials").glob("*.md"))
+ELSEWHERE = {
+    "docs/optimal-control.md": "optimal/test_problem_files.py",
+    "docs/optimal-models.md": "optimal/symbolic_dynamics/test_documentation.py",
+    "docs/optimal-tracking.md": "optimal/tracking/test_documentation.py",
+}
+"""Pages whose blocks other tests run, next to what they are about."""
+LANGUAGES = ("python", "sh", "toml", "console")
+"""Languages of code blocks: `python` and `sh` run; `console` does not, since it installs, builds or takes minutes."""
 PAGES = ["README.md", "docs/tour.md", "docs/first-analysis.md", "docs/markers.md", "docs/labeling.md", *TUTORIALS]
 
 
@@ -56,6 +66,44 @@ def test_code_blocks_run(page, folder, monkeypatch):
             run_commands(text, monkeypatch)
 
 
+def documents():
+    folders = (ROOT.glob("*.md"), ROOT.glob("docs/**/*.md"), ROOT.glob("examples/*.md"))
+    return sorted(path.relative_to(ROOT).as_posix() for folder in folders for path in folder)
+
+
+def fences(page):
+    """Return the languages of the code blocks of a page, "" of one without."""
+    lines = [line.strip() for line in (ROOT / page).read_text().splitlines()]
+    marks = [line.lstrip("`~") for line in lines if line.startswith(("```", "~~~"))]
+    assert len(marks) % 2 == 0, page
+    return marks[::2]
+
+
+@pytest.mark.parametrize("page", documents())
+def test_every_code_block_states_a_language_and_runs(page):
+    found = set(fences(page))
+    assert found <= set(LANGUAGES), f"{page}: label each code block with one of {', '.join(LANGUAGES)}"
+    if found & {"python", "sh"}:
+        assert page in PAGES or page in ELSEWHERE, f"{page}: add it to the pages whose code blocks run"
+
+
+def test_tests_elsewhere_read_their_pages():
+    for page, test in ELSEWHERE.items():
+        assert Path(page).name in (ROOT / "tests" / test).read_text()
+
+
+@pytest.mark.parametrize("page", documents())
+def test_commands_that_do_not_run_are_understood(page):
+    """Arguments and options of `borelli` in console blocks exist."""
+    command = typer.main.get_command(app)
+    for _, text in blocks(page, "console"):
+        for line in text.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["borelli"]:
+                name, *arguments = words[1:]
+                command.commands[name].make_context(name, arguments)
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(example, folder, capsys):
     runpy.run_path(str(example), run_name="__main__")
@@ -69,8 +117,10 @@ def test_examples_are_listed_and_numbered():
     )
 
 
-def test_examples_of_the_formats_page_read():
-    (_, model), (_, scene), (_, elements) = blocks("docs/formats.md", "toml")
+def test_examples_of_the_formats_page_read(tmp_path):
+    (_, model), (_, scene), (_, elements), (_, marker_set) = blocks("docs/formats.md", "toml")
+    (tmp_path / "set.toml").write_text(marker_set)
+    assert read_name_set(tmp_path / "set.toml").name == "My laboratory"
     assert model_from_text(model).name == "pendulum"
     assert scene_from_text(scene).model.mass == pytest.approx(72.6)
     assert len(scene_from_text(scene + elements).sensors) == 3

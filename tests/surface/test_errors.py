@@ -1,7 +1,11 @@
 """Error messages: bounded length, candidates for unknown names."""
 
+import ast
+import re
 import time
+from pathlib import Path
 
+import borelli
 from borelli.errors import list_names, unknown_name
 
 
@@ -23,3 +27,18 @@ def test_very_long_names_are_truncated_and_not_compared():
 def test_long_list_states_its_total():
     assert list_names(["a", "b"]) == "a, b"
     assert list_names(list("abcdef"), 2) == "a, b, ... (6 in all)"
+
+
+def test_messages_about_unknown_names_have_one_pattern():
+    """All are of `unknown_name`; that a content is in no known format is not about a name."""
+    formats = re.compile(r"Unknown ((model|file|recording) format|table)\b")
+    found = [
+        f"{path.name}:{text.lineno}: {text.value}"
+        for path in sorted(Path(borelli.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise)
+        for text in ast.walk(node)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+        and re.search(r"\bUnknown \w|^ is unknown\b|\b[Kk]nown: ", text.value) and not formats.search(text.value)
+    ]  # fmt: skip
+    assert not found, "\n".join(found)

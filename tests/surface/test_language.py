@@ -14,6 +14,13 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*")),
 ]
+DATA_SUFFIXES = (".toml", ".csv", ".txt", ".css", ".js", ".c", ".pyi", ".cff", ".yml")
+DATA = [
+    ROOT / "CHANGELOG.md",
+    *(path for path in sorted((ROOT / "src" / "borelli").rglob("*")) if path.suffix in DATA_SUFFIXES),
+    *(path for path in sorted(ROOT.iterdir()) if path.suffix in DATA_SUFFIXES),
+]
+"""Further files whose words a user may meet: names and sources of marker sets, comments of tables, changes."""
 
 BANNED = {
     r"\b(told|tells?|telling)\b(?! apart)|\b(is|are|be) said\b": "report, state, show",
@@ -77,7 +84,7 @@ def readable(paths):
 def test_banned_phrases_are_not_used(phrase):
     pattern = re.compile(phrase, re.IGNORECASE)
     hits = []
-    for path in readable([*SOURCES, *PAGES]):
+    for path in [*readable([*SOURCES, *PAGES]), *DATA]:
         name = path.relative_to(ROOT).as_posix()
         for line, text in texts(path):
             for match in pattern.finditer(text):
@@ -113,6 +120,43 @@ def test_help_texts_begin_with_a_noun_or_verb():
         if re.match(r"(Of|What|Where|Whether|How|Which|Most)\b", text) or re.search(r";\s*(else|none)\b|: none", text)
     ]
     assert not bad, bad
+
+
+def test_help_texts_are_sentences_of_one_pattern():
+    """A capital first, a full stop last, and one word for options that may be given several times."""
+    import typer
+
+    from borelli.cli import app
+
+    assert not [name for name, text in options() if text and not (text[0].isupper() and text.endswith("."))]
+    for name, command in typer.main.get_command(app).commands.items():
+        for option in command.params:
+            repeatable = option.multiple if option.param_type_name == "option" else False
+            assert (option.help or "").endswith("Repeatable.") == repeatable, f"{name} {option.name}"
+
+
+def test_help_shows_no_python_types():
+    from typer.testing import CliRunner
+
+    from borelli.cli import app
+
+    for name in {name.split()[0] for name, _ in options()}:
+        text = CliRunner().invoke(app, [name, "--help"]).output
+        assert "Usage:" in text and not re.search(r"<\w|list\[", text), text
+
+
+def test_options_of_one_name_mean_one_thing():
+    """A flag of one command takes no value in another; --video is one file of simulate, and one in animate's folder."""
+    import typer
+
+    from borelli.cli import app
+
+    kinds: dict[str, set[bool]] = {}
+    for command in typer.main.get_command(app).commands.values():
+        for option in command.params:
+            if option.param_type_name == "option":
+                kinds.setdefault(option.opts[-1], set()).add(option.is_flag)
+    assert [name for name, found in kinds.items() if len(found) > 1] == ["--video"]
 
 
 def test_function_docstrings_begin_with_an_imperative():

@@ -18,7 +18,7 @@ def still(model, times=(0.0, 0.5, 1.0), rise=0.0):
     return xarray.Dataset(
         {
             "body_position": (("time", "body", "axis"), position + displacement[:, None]),
-            "body_orientation": (("time", "body", "component"), np.repeat(quaternion[None], len(clock), axis=0)),
+            "body_orientation": (("time", "body", "quaternion"), np.repeat(quaternion[None], len(clock), axis=0)),
             "ground_reaction_force": (("time", "body", "axis"), zero),
             "kinetic_energy": ("time", 0 * clock),
             "potential_energy": ("time", clock),

@@ -41,5 +41,5 @@ def test_arguments_without_content_are_refused(runs, tmp_path):
         film({}, tmp_path / "film.gif")
     with pytest.raises(SettingsError, match="both must be positive"):
         film(runs, tmp_path / "film.gif", rate=0.0)
-    with pytest.raises(SettingsError, match=r"Unknown animation format '\.mp4'"):
+    with pytest.raises(SettingsError, match=r"Unknown file extension of an animation '\.mp4'"):
         film(runs, tmp_path / "film.mp4", SMALL, rate=1.0)

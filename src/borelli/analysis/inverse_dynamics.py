@@ -164,10 +164,9 @@ def _newton_euler(
     if options:
         own = signature(_newton_euler).parameters
         known = [name for name in signature(stepped_torques).parameters if name not in own]
-        raise SettingsError(
-            f'Unknown option {next(iter(options))!r} for method "newton_euler". Options of "stepped": '
-            f"{', '.join(known)}."
-        )
+        taken = [name for name, one in own.items() if one.kind is one.KEYWORD_ONLY]
+        wrong = unknown_name('option of method "newton_euler"', next(iter(options)), taken)
+        raise SettingsError(f'{wrong}. Options of "stepped": {", ".join(known)}.')
     curves = differentiate(motion, filter=filter, cutoff=cutoff)
     return torques_from_curves(
         motion, curves, forces, plate_cutoff=plate_cutoff, feet=feet, residual=residual, contact=contact

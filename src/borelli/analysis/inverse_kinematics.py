@@ -86,7 +86,8 @@ def inverse_kinematics(
 def _check_options(method: str, options: Mapping[str, Any]) -> None:
     for name in options:
         if method != "marker_driven":
-            known = ", ".join(MARKER_DRIVEN_OPTIONS)
-            raise SettingsError(f'Unknown option {name!r} for method "{method}". Options of "marker_driven": {known}.')
+            what = f'option of method "{method}"'
+            hint = f'Options of "marker_driven": {", ".join(MARKER_DRIVEN_OPTIONS)}.'
+            raise SettingsError(f"{unknown_name(what, name, ())}. {hint}")
         if name not in MARKER_DRIVEN_OPTIONS:
             raise SettingsError(unknown_name('option of method "marker_driven"', name, MARKER_DRIVEN_OPTIONS))

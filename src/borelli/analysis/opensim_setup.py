@@ -114,8 +114,8 @@ def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
             weights[task.name] = weight
         elif task.kind == "IKCoordinateTask":
             source = task.text("value_type") or "default_value"
-            if source not in ("default_value", "manual_value", "from_file"):
-                raise task.error(f"Unknown <value_type> {source[:40]!r}. Use default_value, manual_value or from_file.")
+            if source not in (known := ("default_value", "manual_value", "from_file")):
+                raise task.error(unknown_name("<value_type>", source, known))
             value = task.number("value", 0.0) if source == "manual_value" else None
             coordinates[task.name] = CoordinateTask(weight, value, source == "from_file")
     return InverseKinematicsSetup(

@@ -45,11 +45,11 @@ def animate(
         list[str] | None, option('Push a body: "pelvis 200N 0.1s left at 1.2s". Repeatable.', "TEXT")
     ] = None,
     carry: Annotated[
-        list[str] | None, option('Attach a load: "hand_r 5kg", optionally with hanging or outside. Repeatable.', "TEXT")
+        list[str] | None, option('Attach a load: "hand_r 5kg", "hand_r 5kg hanging". Repeatable.', "TEXT")
     ] = None,
     weaken: Annotated[
         list[str] | None,
-        option('Limit a joint to a part of its strength: "knee_flexion_r 30% at 1s". Repeatable.', "TEXT"),
+        option('Limit a joint to a fraction of its strength: "knee_flexion_r 30% at 1s". Repeatable.', "TEXT"),
     ] = None,
     obstacle: Annotated[
         list[str] | None, option('Add an obstacle: "box 0.4x0.4x0.2m on 1,0,0.1 from 0s to 2s". Repeatable.', "TEXT")
@@ -87,9 +87,9 @@ def animate(
     force: options.ForceFolder = False,
     json: options.Json = False,
 ) -> None:
-    """Track a motion with a simulated character.
+    """Track a motion with a simulated character, which reacts to perturbations and recovers.
 
-    The character reacts to perturbations and recovers.
+    A load is welded to the body; with `hanging` it is on a ball joint, with `outside` it is unknown to the controller.
     """
     from borelli.commands.load_motion import load_motion
     from borelli.control.animate import TrackingSettings

@@ -21,7 +21,7 @@ from borelli.commands.console import (
     show_title,
 )
 from borelli.commands.options import check_target, option
-from borelli.errors import BorelliError, SettingsError
+from borelli.errors import BorelliError, SettingsError, unknown_name
 
 IMAGE_SUFFIXES = (".png", ".pdf", ".svg")
 DECISIONS = ("units", "up", "forward")
@@ -83,7 +83,7 @@ def _check_plot(plot: Path, files: Sequence[Path], force: bool) -> None:
     if len(files) > 1:
         raise SettingsError(f"--plot: {len(files)} files are given. Plot one recording at a time.")
     if plot.suffix.lower() not in IMAGE_SUFFIXES:
-        raise SettingsError(f"{plot}: Unknown image format. Use {', '.join(IMAGE_SUFFIXES)}.")
+        raise SettingsError(f"{plot}: {unknown_name('file extension of an image', plot.suffix, IMAGE_SUFFIXES)}")
     check_target(plot, files, force=force)
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 TASKS = ("track", "inverse", "what-if")
 """What can be solved for a recorded motion."""
-TENDONS = ("rigid", "compliant", "none")
-"""Values of --muscles."""
+TENDONS = ("rigid", "elastic")
+"""Values of --tendon."""
 FILES = ("solution.nc", "motion.nc", "summary.json", "solution.png")
 """Files of `track` and `inverse`."""
 WHAT_IF_FILES = ("original.nc", "changed.nc", "motion.nc", "what-if.nc", "summary.json", "what-if.png")
@@ -42,35 +42,42 @@ WHAT_IF_FILES = ("original.nc", "changed.nc", "motion.nc", "what-if.nc", "summar
 
 
 def optimize(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="track, inverse or what-if.", show_default=False)],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task: track, inverse or what-if.", show_default=False)],
     motion: Annotated[
         Path,
         typer.Argument(
             metavar="MOTION",
-            help="Recording, or stage file: .c3d, .trc, motion.nc, torques.nc, muscles.nc; .mot with --model.",
+            help="Recording or stage file: .c3d, .trc, motion.nc, torques.nc, muscles.nc, or .mot with --model.",
             show_default=False,
         ),
     ],
     folder: Annotated[Path, output("Folder for the results. Default: optimization.", "FOLDER")] = Path("optimization"),
     model: options.ModelFile = None,
     muscles: Annotated[
-        str,
-        option("Muscles: rigid or compliant for tendons, or none for joint torques only. Default: rigid.", "TENDON"),
-    ] = "rigid",
+        bool,
+        option(
+            "Actuate the model by muscles. With --no-muscles, by joint torques only. Default: on.",
+            None,
+            "--muscles/--no-muscles",
+        ),
+    ] = True,
+    tendon: Annotated[str, option("Tendons: rigid or elastic. Default: rigid.", "KIND")] = "rigid",
     change: Annotated[
         list[str] | None,
-        option('Change of what-if: "soleus 50%", "torso 20kg" or "ankle_angle 60Nm/rad". Repeatable.', "TEXT"),
+        option(
+            'Change the person of what-if: "soleus 50%", "torso 20kg" or "ankle_angle 60Nm/rad". Repeatable.', "TEXT"
+        ),
     ] = None,
     interval: Annotated[float, option("Time between control nodes [s]. Default: 0.02 s.", "S")] = 0.02,
     tracking: Annotated[
         float | None,
-        option("Weight of tracking next to effort [1/rad^2]. Default: that of the task, see the manual.", "WEIGHT"),
+        option("Weight of tracking relative to effort [1/rad^2]. Default: 10000 for track, 100 for what-if.", "WEIGHT"),
     ] = None,
     reserve: Annotated[
-        float, option("Size of torques next to muscles [N m]; large ones are cheap. Default: 10 N m.", "NM")
+        float, option("Reserve torque that costs as much as a fully excited muscle [N m]. Default: 10 N m.", "NM")
     ] = 10.0,
     residual: Annotated[
-        float, option("Size of forces and moments at the root [N, N m]; 0 for none. Default: 100 N.", "N")
+        float, option("Residual at the root of that cost [N, N m]; 0 excludes residuals. Default: 100 N.", "N")
     ] = 100.0,
     time_limit: Annotated[float, option("Time limit of the solver [s]. Default: 600 s.", "S")] = 600.0,
     external_loads: options.ExternalLoads = None,
@@ -84,6 +91,7 @@ def optimize(
     units: options.Units = None,
     up: options.Up = None,
     forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
     markers: options.Markers = None,
     marker_set: options.MarkerSet = None,
     force: options.ForceFolder = False,
@@ -92,27 +100,30 @@ def optimize(
     """Solve a recorded motion as an optimal control problem.
 
     track: motion and controls closest to the recording that obey the equations of motion. inverse: muscle excitations
-    that produce the recorded motion. what-if: the same person with changes. Every solution is re-simulated; one that
-    does not survive is reported as not solved, with exit code 1.
+    that produce the recorded motion. what-if: the same person with changes. Every solution is re-simulated.
+    A solution that fails this check is reported as not solved, with exit code 1.
     """
     from borelli.files.inputs import protect_inputs
     from borelli.files.results_folder import results_folders
     from borelli.pipeline.analysis_settings import AnalysisSettings
 
-    _check_task(task, muscles, change)
+    _check_task(task, muscles, tendon, change)
     settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, start=start, end=end, forces=forces,
-        external_loads=external_loads, cutoff=cutoff, muscles=muscles != "none",
-        reading={"units": units, "up": up, "forward": forward, "markers": markers, "marker_set": marker_set},
+        external_loads=external_loads, cutoff=cutoff, muscles=muscles,
+        reading={
+            "units": units, "up": up, "forward": forward, "skeleton": skeleton, "markers": markers,
+            "marker_set": marker_set,
+        },
     )  # fmt: skip
     names = WHAT_IF_FILES if task == "what-if" else FILES
-    inputs = (motion, model, external_loads, forces, markers)
+    inputs = (motion, model, external_loads, forces, skeleton, markers)
     with protect_inputs(*inputs), results_folders({folder: names}, "optimize", overwrite=force):
-        compile_once(*inputs, muscles=muscles != "none")
+        compile_once(*inputs, muscles=muscles)
         with err.status("analyzing the motion"):
             source = _load_source(motion, settings)
         result, values = _solve(
-            task, source, list(change or ()), muscles=None if muscles == "none" else muscles, interval=interval,
+            task, source, list(change or ()), muscles=tendon if muscles else None, interval=interval,
             tracking=tracking, reserve=reserve, residual=residual, time_limit=time_limit,
         )  # fmt: skip
         summary = {"task": task, "motion": str(motion), **values, "notes": [note.text for note in source.notes]}
@@ -127,14 +138,14 @@ def optimize(
         raise BorelliError(f"{motion}: {values['verdict']}")
 
 
-def _check_task(task: str, muscles: str, change: list[str] | None) -> None:
+def _check_task(task: str, muscles: bool, tendon: str, change: list[str] | None) -> None:
     """Raise SettingsError for options that do not belong together."""
     if task not in TASKS:
         raise SettingsError(f"{unknown_name('task', task, TASKS)}.")
-    if muscles not in TENDONS:
-        raise SettingsError(f"--muscles: {unknown_name('tendon', muscles, TENDONS)}.")
-    if task == "inverse" and muscles == "none":
-        raise SettingsError("inverse: It solves for muscles. Use --muscles rigid or compliant.")
+    if tendon not in TENDONS:
+        raise SettingsError(f"--tendon: {unknown_name('kind of tendon', tendon, TENDONS)}.")
+    if task == "inverse" and not muscles:
+        raise SettingsError("inverse: The task solves for muscles. Leave out --no-muscles.")
     if (task == "what-if") != bool(change):
         raise SettingsError('--change belongs to what-if, which needs one at least, such as --change "soleus 50%".')
 

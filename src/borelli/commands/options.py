@@ -78,7 +78,7 @@ ModelFile = Annotated[
 Static = Annotated[Path | None, option("Static calibration trial: the subject stands still.", "FILE")]
 Functional = Annotated[
     list[Path] | None,
-    option("Functional trial: the hips move far in several directions (star-arc); may be repeated.", "FILE"),
+    option("Functional trial: the hips move far in several directions (star-arc). Repeatable.", "FILE"),
 ]
 HipRegression = Annotated[
     str,
@@ -142,7 +142,7 @@ Start = Annotated[float, option("Discard frames before this time [s].", "S")]
 End = Annotated[float, option("Discard frames after this time [s].", "S")]
 Ignore = Annotated[
     list[str] | None,
-    option("Analyze in spite of an error of `borelli doctor` with this code; may be repeated.", "CODE"),
+    option("Analyze in spite of an error of `borelli doctor` with this code. Repeatable.", "CODE"),
 ]
 IK_HELP = "Inverse kinematics method: framewise, smoothed or marker-driven. Default: framewise."
 ID_HELP = "Inverse dynamics method: newton-euler or stepped. Default: newton-euler."

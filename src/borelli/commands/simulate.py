@@ -21,7 +21,7 @@ from borelli.commands.console import (
     progress_bar,
 )
 from borelli.commands.options import Force, Json, check_target, option
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -88,8 +88,9 @@ def _check_suffixes(result: Path | None, video: Path | None) -> None:
     """Raise SettingsError for an unknown output format, before the time of a simulation is spent."""
     if result is not None and result.suffix != ".nc":
         raise SettingsError(f"{result}: Results are written as netCDF. Use a name that ends in .nc.")
-    if video is not None and video.suffix.lower() not in (".gif", ".webp", ".png"):
-        raise SettingsError(f"{video}: Unknown video format. Use .gif or .webp, or .png for the last frame.")
+    if video is not None and video.suffix.lower() not in (known := (".gif", ".webp", ".png")):
+        what = unknown_name("file extension of a video", video.suffix, known)
+        raise SettingsError(f"{video}: {what}; .png is the last frame")
 
 
 def _check_outputs(paths: Sequence[Path | None], frames: Path | None, scene: str, force: bool) -> None:

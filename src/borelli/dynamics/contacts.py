@@ -41,13 +41,13 @@ def contact_forces(
         settings: Settings of the solver.
 
     Returns:
-        Dataset by `contact`: `body` and `other_body` (names), `point` [m], `normal`, `depth` [m] (negative: a gap) and
-        `force` [N] on the body, world axes.
+        Dataset by `contact`: `contact_body` and `contact_other_body` (names), `contact_point` [m], `contact_normal`,
+        `contact_depth` [m] (negative: a gap) and `contact_force` [N] on the body, world axes.
 
     Examples:
         >>> box = bo.gallery_scene("stack").model
         >>> contacts = bo.dynamics.contact_forces(box)
-        >>> bool(((contacts["force"] * contacts["normal"]).sum("axis") >= 0.0).all())
+        >>> bool(((contacts["contact_force"] * contacts["contact_normal"]).sum("axis") >= 0.0).all())
         True
     """
     simulation = start_simulation(
@@ -82,15 +82,23 @@ def last_contact_forces(simulation: Simulation) -> xarray.Dataset:
         sign = np.where(solved == 0, 1.0, -1.0)
         force += (sign * work.factor.value[rows, IMPULSE])[:, None] * work.rows.jacobian[entry, :3]
     force /= simulation.compiled.step
-    by = ("contact", "axis")
+    by, found = ("contact", "axis"), work.contacts
     return xarray.Dataset(
         {
-            "body": (("contact",), sides[0]),
-            "other_body": (("contact",), sides[1]),
-            "point": (by, work.contacts.point[:count].copy(), {"units": "m", "frame": "world"}),
-            "normal": (by, work.contacts.normal[:count].copy(), {"units": "1", "frame": "world; toward the body"}),
-            "depth": (("contact",), work.contacts.depth[:count].copy(), {"units": "m", "frame": "negative: a gap"}),
-            "force": (by, force, {"units": "N", "frame": "world; on the body, mean of the step"}),
+            "contact_body": (("contact",), sides[0]),
+            "contact_other_body": (("contact",), sides[1]),
+            "contact_point": (by, found.point[:count].copy(), {"units": "m", "frame": "world"}),
+            "contact_normal": (
+                by,
+                found.normal[:count].copy(),
+                {"units": "1", "frame": "world; toward the body"},
+            ),
+            "contact_depth": (
+                ("contact",),
+                found.depth[:count].copy(),
+                {"units": "m", "frame": "negative: a gap"},
+            ),
+            "contact_force": (by, force, {"units": "N", "frame": "world; on the body, mean of the step"}),
         },
         coords={"axis": ["x", "y", "z"]},
         attrs={"model_name": simulation.compiled.model.name, "step_s": simulation.compiled.step},

@@ -340,7 +340,7 @@ def _labeled(
         },
         coords={
             "coordinate": [c.name for c in model.coordinates],
-            "coordinate_unit": ("coordinate", kinds),
+            "coordinate_units": ("coordinate", kinds),
             "body": [body.name for body in model.bodies],
             "axis": ["x", "y", "z"],
         },

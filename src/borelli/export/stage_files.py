@@ -31,7 +31,7 @@ from borelli.files.text import MAX_NUMBER, parse_json
 from borelli.model.formats.native import model_from_text, model_to_text
 from borelli.model.model import Model
 from borelli.recording.formats.netcdf import make_recording, parse_notes
-from borelli.recording.recording import Note
+from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -351,9 +351,9 @@ def loads_dataset(loads: Loads) -> Dataset:
     dims = ("time", "load", "axis")
     dataset = xarray.Dataset(
         {
-            "force": (dims, loads.force, {"units": "N"}),
-            "point": (dims, loads.point, {"units": "m"}),
-            "moment": (dims, loads.moment, {"units": "N m"}),
+            "force": (dims, loads.force, {"units": "N", "frame": LAB}),
+            "point": (dims, loads.point, {"units": "m", "frame": LAB}),
+            "moment": (dims, loads.moment, {"units": "N m", "frame": LAB}),
         },
         {
             "time": ("time", loads.time, {"units": "s"}),

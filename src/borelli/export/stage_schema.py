@@ -246,6 +246,9 @@ def check_uncertainty(groups: Mapping[str, Dataset], energy: Dataset, path: Path
 
 def check_result(data: Dataset, path: Path) -> None:
     """Raise `FileFormatError` for a dataset that is not the result of a simulation."""
+    if "component" in data.dims or "coordinate_unit" in data.coords:
+        problem = "The result is of an earlier version, which is no longer read"
+        raise FileFormatError(path, f"{problem} (its dimension 'component' is 'quaternion' now). {CREATE_AGAIN}")
     for name in (*RESULT, "ground_reaction_force"):
         dims = ("time", "body", "axis") if name == "ground_reaction_force" else ("time",)
         if name not in data or data[name].dims != dims or data[name].dtype.kind not in "fi":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from borelli.errors import FileFormatError, SettingsError
+from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.paths import as_path
 from borelli.files.text import read_bytes
 from borelli.files.xml import find_root_tag
@@ -109,8 +109,8 @@ def write_model(model: Model, path: str | Path, *, overwrite: bool = False) -> t
         return ()
     writers = {".osim": write_osim, ".xml": write_mjcf, ".mjcf": write_mjcf}
     if ending not in writers:
-        known = ".toml (borelli), .osim (OpenSim) or .xml (MuJoCo)"
-        raise SettingsError(f"{path}: Unknown ending {ending!r} of a model file. Use {known}.")
+        known = (".toml (borelli)", ".osim (OpenSim)", ".xml (MuJoCo)")
+        raise SettingsError(f"{path}: {unknown_name('file extension of a model', ending, known)}")
     return writers[ending](model, path, overwrite=overwrite)
 
 

@@ -177,8 +177,9 @@ def _by_name() -> Mapping[tuple[str, str], tuple[AtlasLandmark, ...]]:
 def _atlas() -> tuple[_Entry, ...]:
     entries = tuple(from_table(_Entry, row, _PATH, "landmarks") for row in _table()["landmarks"])
     for entry in entries:
-        if entry.kind not in KINDS or entry.spread not in _spreads():
-            raise FileFormatError(_PATH, f"landmarks {entry.name!r}: unknown kind {entry.kind!r} or spread.")
+        for what, value, known in (("kind", entry.kind, KINDS), ("spread", entry.spread, _spreads())):
+            if value not in known:
+                raise FileFormatError(_PATH, f"landmarks {entry.name!r}: {unknown_name(what, value, known)}")
     return entries
 
 

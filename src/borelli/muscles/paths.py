@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.errors import ModelError, SettingsError, list_names
+from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.files.argument_checks import check_arguments
 from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.kernels.compile_cache import ensure_compiled
@@ -78,7 +78,8 @@ class MusclePaths:
         }
         if self.velocity is not None:
             variables["muscle_velocity"] = (both, self.velocity, {"units": "m/s"})
-        labels = {"time": np.asarray(time, float), "muscle": list(self.muscle), "coordinate": list(self.coordinate)}
+        clock = ("time", np.asarray(time, float), {"units": "s"})
+        labels = {"time": clock, "muscle": list(self.muscle), "coordinate": list(self.coordinate)}
         return xarray.Dataset(variables, labels)
 
 
@@ -193,7 +194,7 @@ class PathFrames:
     ) -> None:
         ensure_compiled("muscles")
         if geometry not in GEOMETRIES:
-            raise SettingsError(f"geometry: Unknown value {geometry!r}. Use one of {list_names(GEOMETRIES)}.")
+            raise SettingsError(f"geometry: {unknown_name('value', str(geometry), GEOMETRIES)}")
         self.geometry = GEOMETRIES.index(geometry)
         self.names = tuple(m.name for m in model.muscles) if muscles is None else tuple(muscles)
         for muscle in map(model.muscle, self.names):

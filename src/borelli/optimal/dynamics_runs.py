@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, fields_summary, summary_html, summary_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.extended_coordinates import ExtendedCoordinates
@@ -68,10 +68,10 @@ def run_forward(
     """
     names = names_of(system.states)
     unknown = sorted(set(start) - set(names))
-    if unknown or system.algebraics or system.parameters:
-        raise SettingsError(
-            f"System {system.name!r}: Unknown states {unknown}, or algebraic variables or parameters. Remove them."
-        )
+    if unknown:
+        raise SettingsError(f"System {system.name!r}: {unknown_name('state', unknown[0], names)}.")
+    if system.algebraics or system.parameters:
+        raise SettingsError(f"System {system.name!r}: It has algebraic variables or parameters. Remove them.")
     count = max(1, round(duration / step))
     advance = runge_kutta_step(system, duration / count)
     state = np.zeros((count + 1, len(names)))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import fields_repr
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
@@ -58,8 +58,12 @@ class ExtendedCoordinates:
                 "Give at least one, and at most as many as there are joint coordinates."
             )
         unknown = sorted(set(self.weights) - set(self.coordinates))
-        if unknown or any(not weight > 0.0 for weight in self.weights.values()):
-            raise SettingsError(f"Extended coordinates, weights: Unknown or not positive: {unknown or self.weights}.")
+        where = "Extended coordinates, weights"
+        if unknown:
+            raise SettingsError(f"{where}: {unknown_name('coordinate', unknown[0], self.coordinates)}.")
+        for name, weight in self.weights.items():
+            if not weight > 0.0:
+                raise SettingsError(f"{where}: That of {name!r} is {weight:g}. Give a positive number.")
 
     @cached_property
     def _built(self) -> tuple[tuple[str, ...], Any]:

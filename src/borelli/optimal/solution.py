@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MAX_VERDICT = 800
 """Characters of the verdict in a `repr`; `certificate` has all of it."""
-FORMAT = "borelli optimal control solution 1"
+KIND = "borelli optimal control solution"
+FORMAT = f"{KIND} 2"
 """Kind and version of files of solutions."""
 
 
@@ -136,6 +137,10 @@ def read_solution(path: str | PathLike[str]) -> Solution:
         FileFormatError: The file is damaged, or does not contain a solution.
     """
     file = open_netcdf(path)
+    if file.attrs.get("format") == f"{KIND} 1":
+        raise FileFormatError(
+            path, "The solution has format version 1, which is no longer read. Solve the problem again."
+        )
     if file.attrs.get("format") != FORMAT:
         raise FileFormatError(
             path, "The file does not contain a solution of optimal control. Pass one of Solution.save."

@@ -160,7 +160,7 @@ def solve_levels(search: Search, guess: Guess, *, warm: bool) -> Solution:
     coarse, checkpoint = search.coarse, search.checkpoint
     meshes = [with_mesh(problem, level) for level in coarse] + [problem]
     stored = read_checkpoint(checkpoint) if checkpoint is not None else None
-    level, iterations, seconds = 0, 0, 0.0
+    level, iterations, runtime = 0, 0, 0.0
     if stored is not None:
         level = stored.level
         meshes += [meshes[-1]] * (level + 1 - len(meshes))
@@ -174,10 +174,10 @@ def solve_levels(search: Search, guess: Guess, *, warm: bool) -> Solution:
             first, warm, stored = stored.w, True, None
         writer = None if checkpoint is None else CheckpointWriter(checkpoint, level, nlp)
         result = _run_solver(nlp, first, options, supervisor, writer, warm=warm)
-        warm, iterations, seconds = True, iterations + result.iterations, seconds + result.seconds
+        warm, iterations, runtime = True, iterations + result.iterations, runtime + result.runtime
         solution = None
         if level + 1 >= len(meshes) or result.status in ENDED:
-            solution, intervals = _finish(nlp, result, iterations, seconds, options, search.limits)
+            solution, intervals = _finish(nlp, result, iterations, runtime, options, search.limits)
             rounds = level - len(coarse)
             if not intervals or rounds >= search.refine or result.status in ENDED or supervisor.remaining == 0.0:
                 return solution
@@ -221,7 +221,7 @@ def _run_solver(
 
 
 def _finish(
-    nlp: Nlp, result: SolverResult, iterations: int, seconds: float, options: SolverOptions, limits: CertificateLimits
+    nlp: Nlp, result: SolverResult, iterations: int, runtime: float, options: SolverOptions, limits: CertificateLimits
 ) -> tuple[Solution, dict[str, list[int]]]:
     """Return the certified solution, and by phase the intervals between nodes whose defects are too large."""
     import borelli
@@ -239,7 +239,7 @@ def _finish(
         "order": options.order,
         "objective": result.objective,
         "iterations": iterations,
-        "seconds": seconds,
+        "runtime_s": runtime,
         "status": result.status,
         "version": borelli.__version__,
     }

@@ -102,7 +102,7 @@ class PostStabilizer(ArrayOwner):
             SettingsError: A setting is out of range or a name is unknown.
         """
         if method not in METHODS:
-            raise SettingsError(f"method: {method!r}. Allowed: {', '.join(map(repr, METHODS))}.")
+            raise SettingsError(unknown_name("method", str(method), METHODS))
         if not 0.0 < ridge <= 1e-2:
             raise SettingsError(f"ridge: {ridge}. It must be larger than 0 and at most 0.01; use 1e-8 to 1e-6.")
         if not 1 <= sweeps <= 1_000_000:

@@ -236,7 +236,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
     angle, force_unit = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
     variables = {
         "body_position": (("time", "body", "axis"), origin, "m", "world; origin of the body frame"),
-        "body_orientation": (("time", "body", "component"), pose[..., 3:], "1", "body frame to world"),
+        "body_orientation": (("time", "body", "quaternion"), pose[..., 3:], "1", "body frame to world"),
         "body_com_velocity": (("time", "body", "axis"), twist[..., :3], "m/s", "world; of the center of mass"),
         "body_angular_velocity": (("time", "body", "axis"), twist[..., 3:], "rad/s", "world"),
         "coordinate_value": (("time", "coordinate"), values, angle, "joint"),
@@ -259,9 +259,9 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
             "time": ("time", time, {"units": "s"}),
             "body": [body.name for body in model.bodies],
             "axis": ["x", "y", "z"],
-            "component": ["w", "x", "y", "z"],
+            "quaternion": ["w", "x", "y", "z"],
             "coordinate": [coordinate.name for coordinate in model.coordinates],
-            "coordinate_unit": ("coordinate", units),
+            "coordinate_units": ("coordinate", units),
         },
         attrs={
             "model": model_to_text(model),

@@ -145,12 +145,12 @@ class Recording:
     @property
     def rate(self) -> float:
         """Frame rate [Hz]; NaN for fewer than two frames without a stated rate."""
-        return self._rate("rate", "time")
+        return self._rate("rate_hz", "time")
 
     @property
     def analog_rate(self) -> float:
         """Sampling rate of plates and analog channels [Hz]; NaN if there are none."""
-        return self._rate("analog_rate", "analog_time")
+        return self._rate("analog_rate_hz", "analog_time")
 
     @property
     def frames(self) -> int:
@@ -297,7 +297,7 @@ def make_dataset(
         if dimension in sizes:
             units = {"units": "s"} if name in ("time", "analog_time") else {}
             labels[name] = (dimension, _coordinate(values), units)
-    rates = {"rate": rate, "analog_rate": analog_rate if "analog_time" in sizes else None}
+    rates = {"rate_hz": rate, "analog_rate_hz": analog_rate if "analog_time" in sizes else None}
     attrs = {key: float(value) for key, value in rates.items() if value is not None}
     return xarray.Dataset(with_layout(arrays), coords=labels, attrs=attrs | attributes)
 

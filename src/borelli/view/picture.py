@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.files.atomic import atomic_path, check_output
 from borelli.files.paths import as_path
 from borelli.view.drawing import Drawing, linear, make_drawing, transform_vertices, with_floor
@@ -154,7 +154,8 @@ def save_image(image: Image, path: str | Path, *, overwrite: bool = False, **opt
     path = as_path(path)
     form = images.registered_extensions().get(path.suffix.lower())
     if form not in images.SAVE:
-        raise SettingsError(f"{path}: Unknown image format {path.suffix!r}. Use a name that ends in .png.")
+        known = [ending for ending, name in images.registered_extensions().items() if name in images.SAVE]
+        raise SettingsError(f"{path}: {unknown_name('file extension of an image', path.suffix, sorted(known))}")
     with atomic_path(path, overwrite=overwrite) as temporary:
         content = BytesIO()
         image.save(content, form, **options)

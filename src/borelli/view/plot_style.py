@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.files.atomic import atomic_path
 from borelli.files.paths import as_path
 
@@ -40,9 +40,8 @@ def save_figure(figure: Figure, path: str | PathLike[str], *, overwrite: bool = 
     path = as_path(path)
     formats = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
-        raise SettingsError(
-            f"{path}: Unknown image format {path.suffix!r}. Supported suffixes: .{', .'.join(formats)}."
-        )
+        known = [f".{name}" for name in formats]
+        raise SettingsError(f"{path}: {unknown_name('file extension of an image', path.suffix, known)}")
     with atomic_path(path, overwrite=overwrite) as temporary:
         content = BytesIO()
         figure.savefig(content, dpi=130, format=path.suffix[1:].lower())

@@ -96,8 +96,7 @@ def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int, label: str
 
 def _of_unit(data: Dataset, name: str, unit: str) -> DataArray:
     """Return the columns of a variable whose coordinates have a unit."""
-    units = next(name for name in ("coordinate_units", "coordinate_unit") if name in data.coords)
-    return data[name].isel(coordinate=np.flatnonzero(data[units].values == unit))
+    return data[name].isel(coordinate=np.flatnonzero(data["coordinate_units"].values == unit))
 
 
 def _angles(axes: Axes, data: Dataset, count: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.files.atomic import check_output
 from borelli.files.memory import check_memory
 from borelli.files.results_folder import check_results, results_folders
@@ -105,7 +105,7 @@ def video(
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise SettingsError(f"{path}: Unknown video format {path.suffix!r}. Supported suffixes: {', '.join(SUFFIXES)}.")
+        raise SettingsError(f"{path}: {unknown_name('file extension of a video', path.suffix, SUFFIXES)}")
     if path.suffix.lower() == ".png":
         picture(result, path, width=2 * width, height=2 * height, overwrite=overwrite)
         return path
@@ -118,9 +118,7 @@ def save_animation(images: Sequence[Image], path: str | Path, rate: float, *, ov
     """Write images as an animation, .gif or .webp, at a frame rate [1/s]."""
     path = Path(path)
     if path.suffix.lower() not in ANIMATIONS:
-        raise SettingsError(
-            f"{path}: Unknown animation format {path.suffix!r}. Supported suffixes: {', '.join(ANIMATIONS)}."
-        )
+        raise SettingsError(f"{path}: {unknown_name('file extension of an animation', path.suffix, ANIMATIONS)}")
     if path.suffix.lower() == ".gif":
         # one palette for all frames: no flicker, smaller file
         palette = _palette(images)

@@ -87,7 +87,7 @@ def test_invalid_options_raise():
         inverse_kinematics(job_model(), job_recording(), method="marker_driven", substeps=0)
     with pytest.raises(SettingsError, match=r"[Uu]nknown option of method \"marker_driven\" 'steps'"):
         inverse_kinematics(job_model(), job_recording(), method="marker_driven", steps=2)
-    with pytest.raises(SettingsError, match="Unknown option 'ground' for method \"framewise\""):
+    with pytest.raises(SettingsError, match="Unknown option of method \"framewise\" 'ground'"):
         inverse_kinematics(job_model(), job_recording(), ground=True)
 
 

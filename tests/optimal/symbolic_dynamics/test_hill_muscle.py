@@ -112,7 +112,7 @@ def test_force_of_a_slack_muscle_goes_to_zero(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_compliant_equilibrium_is_that_of_the_kernels(kind):
+def test_elastic_equilibrium_is_that_of_the_kernels(kind):
     """Without tendon velocity, the equilibrium of `elastic_tendon_force` makes the residual zero."""
     arrays, own = made(kind)
     rng = np.random.default_rng(1)
@@ -120,7 +120,7 @@ def test_compliant_equilibrium_is_that_of_the_kernels(kind):
     length = length + 0.03 * own.tendon_slack_length
     expected = elastic_tendon_force(arrays, length[:, None], speed[:, None], activation[:, None])
     symbols = [ca.SX.sym(name) for name in ("l", "v", "a", "f", "rate")]
-    state = own.compliant_tendon(*symbols)
+    state = own.elastic_tendon(*symbols)
     force = expected.force[:, 0] / own.max_isometric_force
     taut = (expected.status[:, 0] == 0) & (force > 1e-3)
     assert taut.sum() > POINTS / 2
@@ -147,7 +147,7 @@ def test_force_rate(kind, damping):
     reached = (status[:, 0] == 0) & (np.abs(velocity[:, 0]) < own.max_velocity)
     assert reached.sum() > POINTS / 4
     symbols = [ca.SX.sym(name) for name in ("l", "v", "a", "f", "rate")]
-    state = own.compliant_tendon(*symbols)
+    state = own.elastic_tendon(*symbols)
     closed = function("rate", symbols, [state.force_rate])
     given = [x[reached] for x in (length, speed, activation, force)]
     (rate,) = rows(closed, *given, np.zeros(reached.sum()))
@@ -172,7 +172,7 @@ def test_damped_velocity_is_found_for_any_activation_and_force():
 
 def test_damped_fibers_of_other_curves_have_no_expression():
     _, own = made(THELEN, fiber_damping=0.1)
-    assert own.compliant_tendon(*(ca.SX.sym(name) for name in ("l", "v", "a", "f", "rate"))).force_rate is None
+    assert own.elastic_tendon(*(ca.SX.sym(name) for name in ("l", "v", "a", "f", "rate"))).force_rate is None
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(DE_GROOTE, SAME), (PARK, SAME), (THELEN, 2e-2)])

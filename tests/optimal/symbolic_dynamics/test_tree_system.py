@@ -181,7 +181,7 @@ def random_state(system, seed=0):
     return values(system.states), rng.normal(size=len(system.states)), values(system.controls)
 
 
-@pytest.mark.parametrize("muscles", [None, "rigid", "compliant"])
+@pytest.mark.parametrize("muscles", [None, "rigid", "elastic"])
 def test_jacobian_of_the_residual_agrees_with_finite_differences(muscles):
     system = rich_system(muscles)
     x, rates, u = random_state(system)
@@ -199,17 +199,17 @@ def test_jacobian_of_the_residual_agrees_with_finite_differences(muscles):
         assert jacobian[:, i] == pytest.approx(slope, abs=1e-6 * max(1.0, np.abs(slope).max()))
 
 
-@pytest.mark.parametrize("muscles", [None, "rigid", "compliant"])
+@pytest.mark.parametrize("muscles", [None, "rigid", "elastic"])
 def test_explicit_form_makes_the_residual_zero(muscles):
     system = rich_system(muscles)
     assert system.given_explicit is not None
     x, _, u = random_state(system)
-    if muscles == "compliant":  # a force that the fiber can produce: half of the active one
+    if muscles == "elastic":  # a force that the fiber can produce: half of the active one
         x[[v.name for v in system.states].index("m_tendon_force")] = 0.1
     rates = acceleration(system, x, u)
     residual = np.array(system.residual(0.0, x, rates, [], u, [])).ravel()
     assert np.abs(residual).max() < 1e-9 * max(1.0, np.abs(rates).max())
-    if muscles != "compliant":
+    if muscles != "elastic":
         derived = np.array(explicit_form(system)(0.0, x, u, [])[0]).ravel()
         assert rates == pytest.approx(derived, rel=1e-8, abs=1e-8 * np.abs(rates).max())
 
@@ -217,7 +217,7 @@ def test_explicit_form_makes_the_residual_zero(muscles):
 def test_damped_fibers_of_thelen_leave_the_explicit_form_to_newton():
     model = moving_point_model()
     damped = replace(model.muscles[0], kind="Thelen2003Muscle", parameters=(("fiber_damping", 0.1),))
-    assert tree_system(replace(model, muscles=(damped,)), muscles="compliant").given_explicit is None
+    assert tree_system(replace(model, muscles=(damped,)), muscles="elastic").given_explicit is None
 
 
 def without_limits(joint: Joint) -> tuple[Coordinate, ...]:
@@ -301,7 +301,7 @@ def test_a_problem_with_external_loads_is_solved():
 @pytest.mark.data
 def test_bounds_and_names_of_a_walking_model():
     model = with_de_groote_muscles(stored(GAIT10))
-    system = tree_system(model, muscles="compliant", ranges=WALKING[GAIT10])
+    system = tree_system(model, muscles="elastic", ranges=WALKING[GAIT10])
     by_name = {v.name: v for v in (*system.states, *system.controls)}
     hip = by_name["hip_flexion_r"]
     assert (hip.lower, hip.upper, hip.unit) == (-0.6, 1.2, "rad")

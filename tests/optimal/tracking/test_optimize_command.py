@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_tracked_motion_is_written_and_read_again(folder):
-    done = RUN.invoke(app, ["optimize", "track", "plain.nc", "--muscles", "none", "--json"])
+    done = RUN.invoke(app, ["optimize", "track", "plain.nc", "--no-muscles", "--json"])
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
     assert summary["solved"] and summary["rms_angle_error_deg"] < 0.5
@@ -47,7 +47,7 @@ def test_what_if_and_inverse(folder):
         (["trak", "plain.nc"], "did you mean 'track'"),
         (["track", "plain.nc", "--change", "flexor 50%"], "belongs to what-if"),
         (["what-if", "plain.nc"], "needs one at least"),
-        (["inverse", "plain.nc", "--muscles", "none"], "solves for muscles"),
+        (["inverse", "plain.nc", "--no-muscles"], "solves for muscles"),
         (["what-if", "muscled.nc", "--change", "flexr 50%"], "did you mean"),
     ],
 )

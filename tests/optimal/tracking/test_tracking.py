@@ -79,8 +79,8 @@ def test_inverse_produces_the_torque_by_muscles_and_reserves(muscled):
     assert np.abs(rate).max() < 1.0 / 0.015  # activation dynamics bound its rate
 
 
-def test_inverse_with_compliant_tendons(muscled):
-    found = solve_inverse(muscled, muscles="compliant", start=0.1, end=0.7, reserve=1.0, fiber_damping=0.05)
+def test_inverse_with_elastic_tendons(muscled):
+    found = solve_inverse(muscled, muscles="elastic", start=0.1, end=0.7, reserve=1.0, fiber_damping=0.05)
     assert found.solved, found.solution.certificate
     force = found.solution.value("flexor_r_tendon_force")
     assert force * 900.0 == pytest.approx(found.solution.value("flexor_r_force"), rel=1e-6)

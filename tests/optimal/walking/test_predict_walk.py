@@ -16,6 +16,7 @@ from borelli.optimal.walking.walking_problem import (
 )
 
 from ..symbolic_dynamics.trees import GAIT10, stored
+from ..tracking.test_documentation import python_blocks
 
 
 def test_mirrored_names():
@@ -54,7 +55,9 @@ def test_problem_of_a_step():
 @pytest.mark.data
 def test_gait_at_one_point_two_meters_per_second():
     """Normal gait: knee flexion of 50 to 70 degrees in swing, about 3.1 J/kg/m (Waters and Mulroy 1999)."""
-    walk = predict_walk(stored(GAIT10), speed=1.2)
+    names = {"model": stored(GAIT10)}
+    exec(compile(python_blocks()[1], "optimal-tracking.md", "exec"), names)
+    walk = names["walk"]
     defects = walk.solution.dataset["state_defect"]
     angles = [v for v in defects["state"].values if not v.endswith(("_speed", "_activation"))]
     assert np.nanmax(np.abs(defects.sel(state=angles).values)) < 1e-4

@@ -202,16 +202,17 @@ def test_a_table_that_only_counts_frames_takes_a_rate(tmp_path):
         ("0,1\n2,3\n", "line 1: Expected a line of column names"),
         ("time,a\nx,1\ny,1\nz,1\nw,1\n", "line 5: Column 'time' contains 'w'"),
         (NEXUS.replace("Frame,", "Bild,"), "Expected a line that begins with Frame"),
-        ("# borelli recording 1\ntime [s],a.x [m]\n0,1\n", "Each marker must have 3 columns"),
-        ("# borelli recording 1\ntime [s],foo\n0,1\n", "expected `name.axis [unit]`"),
-        ("# borelli recording 1\n# rate: {{\n", "not JSON"),
-        ("# borelli recording 1\n# variables: 1\n# coordinates: 2\n", "no table"),
+        ("# borelli recording 2\ntime [s],a.x [m]\n0,1\n", "Each marker must have 3 columns"),
+        ("# borelli recording 1\n# rate: 100.0\n", "line 1: The file has format version 1, which is no longer read"),
+        ("# borelli recording 2\ntime [s],foo\n0,1\n", "expected `name.axis [unit]`"),
+        ("# borelli recording 2\n# rate_hz: {{\n", "not JSON"),
+        ("# borelli recording 2\n# variables: 1\n# coordinates: 2\n", "no table"),
         (
-            "# borelli recording 1\ntime [s],value:a [m],analog:b [V]\n0,1,2\n",
+            "# borelli recording 2\ntime [s],value:a [m],analog:b [V]\n0,1,2\n",
             "does not belong into the table along time",
         ),
         (
-            "# borelli recording 1\ntime [s],force:1.x [N],force:1.y [N],force:1.z [N]\n0,1,2,3\n\n"
+            "# borelli recording 2\ntime [s],force:1.x [N],force:1.y [N],force:1.z [N]\n0,1,2,3\n\n"
             "plate,corner,x [m],y [m],z [m]\n" + "1,1,0,0,0\n" * 8,
             "are inconsistent",
         ),

@@ -21,7 +21,7 @@ from borelli.analysis.energetics.energy_balance import (
     balance_between_frames,
     belt_velocity,
 )
-from borelli.analysis.motion import AXES, to_model_axes
+from borelli.analysis.motion import AXES, coordinate_labels, to_model_axes
 from borelli.analysis.muscle_forces import MuscleForces
 from borelli.analysis.strides import Stride, find_strides, is_jump, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
@@ -283,7 +283,7 @@ def _dataset(
     }
     coords: dict[str, Any] = {
         "time": ("time", frames.time, {"units": "s"}),
-        "coordinate": [c.name for c in model.coordinates],
+        **coordinate_labels(model),
         "axis": list(AXES),
     }
     duration, whole = (float((np.diff(frames.time) * one)[:spans].sum()) for one in (frames.evaluated, 1.0))

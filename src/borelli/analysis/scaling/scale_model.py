@@ -116,7 +116,7 @@ def scale_model(
             continue
         for body, axes in measurement.bodies.items():
             if not axes or any(axis not in "xyz" for axis in axes.lower()):
-                raise SettingsError(f"Measurement {measurement.name!r}: Unknown axes {axes!r}. Use some of x, y, z.")
+                raise SettingsError(f"Measurement {measurement.name!r}: {unknown_name('axes', axes, 'xyz')}")
             if body not in known:
                 unknown.append(body)
                 continue

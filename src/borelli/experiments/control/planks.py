@@ -87,9 +87,13 @@ def rotated_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array,
     quaternion = np.stack([np.cos(0.5 * a), zero, -np.sin(0.5 * a), zero], axis=-1)
     return Dataset(
         {
-            "body_position": (("time", "body", "axis"), position[:, None], {"units": "m"}),
-            "body_orientation": (("time", "body", "component"), quaternion[:, None], {"units": "1"}),
+            "body_position": (("time", "body", "axis"), position[:, None], {"units": "m", "frame": "world"}),
+            "body_orientation": (("time", "body", "quaternion"), quaternion[:, None], {"units": "1", "frame": "world"}),
         },
-        coords={"time": ("time", np.asarray(time, float), {"units": "s"})},
+        coords={
+            "time": ("time", np.asarray(time, float), {"units": "s"}),
+            "axis": ["x", "y", "z"],
+            "quaternion": ["w", "x", "y", "z"],
+        },
         attrs={"model": model_to_text(planks(1, length))},
     )

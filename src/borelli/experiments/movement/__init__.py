@@ -18,5 +18,5 @@ EXPERIMENTS = {
     "jump": _experiment("a jump reproduced from ground contact and a limited residual torque", "2", "jump"),
     "reach": _experiment("cost of reaching for targets near and far, low and high", "6", "reach", False),
     "armswing": _experiment("cost of walking with clamped arms", "7", "armswing"),
-    "foreign-body": _experiment("a motion with the inertia of another body", "none (text only)", "inertia_swap"),
+    "inertia-swap": _experiment("a motion with the inertia of another body", "none (text only)", "inertia_swap"),
 }

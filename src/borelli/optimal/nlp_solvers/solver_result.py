@@ -30,8 +30,8 @@ class SolverResult(NamedTuple):
     status: str
     """"converged", or why the solver ended."""
     iterations: int
-    seconds: float
-    """Wall time."""
+    runtime: float
+    """Wall time [s]."""
     multipliers_w: Array | None
     """Of the bounds; None if the solver gives none."""
     multipliers_g: Array | None

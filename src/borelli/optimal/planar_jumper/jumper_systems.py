@@ -12,7 +12,7 @@ from math import isinf
 
 import numpy as np
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.optimal.casadi_import import ca
 from borelli.optimal.namespace import Namespace
 from borelli.optimal.planar_jumper.jumper_model import JOINTS, jumper_model, jumper_paths, jumper_ranges
@@ -55,12 +55,12 @@ def jumper_system(
         deactivation_time: Of muscles [s]. Default: 200 ms.
     """
     if ground not in HELD:
-        raise SettingsError(f"ground: {ground!r} is unknown. Use one of {', '.join(HELD)}.")
+        raise SettingsError(f"ground: {unknown_name('value', str(ground), HELD)}.")
     times = {"activation_time": activation_time, "deactivation_time": deactivation_time}
     model = jumper_model(muscles=muscles, **{key: value for key, value in times.items() if value is not None})
     return tree_system(
         model,
-        muscles="compliant" if muscles else None,
+        muscles="elastic" if muscles else None,
         activation="park",
         paths=jumper_paths() if muscles else None,
         actuators={} if muscles else TORQUE_LIMITS,

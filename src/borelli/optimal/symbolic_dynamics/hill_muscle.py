@@ -1,7 +1,7 @@
 """Hill-type muscles as CasADi expressions, with the parameters and curves of `borelli.muscles`.
 
 The equations are those of `borelli.muscles.hill_kernels.musculotendon`. With a rigid tendon, path length and speed give
-the fiber's. With a compliant one the normalized tendon force F is a state, and its rate follows from the equilibrium
+the fiber's. With an elastic one the normalized tendon force F is a state, and its rate follows from the equilibrium
 of fiber and tendon in implicit form (De Groote et al. 2016, formulation 2):
 
     lt(F),  x = L - lt,  l = sqrt(x^2 + h^2),  cos = x / l,  l' = (L' - lt' F') cos
@@ -93,7 +93,7 @@ class HillMuscle:
         force = self._fiber_force(fiber, velocity, activation) * cosine
         return MuscleState(self.max_isometric_force * force, fiber, velocity, 0.0, None)
 
-    def compliant_tendon(
+    def elastic_tendon(
         self, length: Expression, speed: Expression, activation: Expression, force: Expression, rate: Expression
     ) -> MuscleState:
         """Return the muscle with a normalized tendon force as state, and its rate [1/s]."""

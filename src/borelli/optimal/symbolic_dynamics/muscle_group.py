@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.muscles.fitted_paths import FittedPath, FittedPaths
 from borelli.muscles.muscle_arrays import make_muscle_arrays
@@ -23,20 +23,20 @@ from borelli.optimal.symbolic_dynamics.tree_dynamics import TreeDynamics, make_t
 from borelli.optimal.symbolic_dynamics.vectors import Expression, column, identifier
 from borelli.optimal.system import Variable
 
-TENDONS = ("rigid", "compliant")
+TENDONS = ("rigid", "elastic")
 """Kinds of tendons."""
-MIN_COMPLIANT_ACTIVATION = 0.01
-"""Lowest activation with a compliant tendon: the fiber's velocity is undefined at zero (OpenSim's minimum)."""
+MIN_ELASTIC_ACTIVATION = 0.01
+"""Lowest activation with an elastic tendon: the fiber's velocity is undefined at zero (OpenSim's minimum)."""
 MAX_TENDON_FORCE = 5.0
 """Bound of the normalized tendon force, as in OpenSim Moco: more than twice what fibers can produce."""
 
 
 @dataclass(frozen=True, slots=True)
 class MuscleGroup:
-    """Muscles of a model; `compliant` ones have a tendon force as state."""
+    """Muscles of a model; `elastic` ones have a tendon force as state."""
 
     muscles: tuple[HillMuscle, ...]
-    compliant: tuple[bool, ...]
+    elastic: tuple[bool, ...]
     lengths: ca.Function
     """Lengths [m] of all muscles from all coordinates that may be free or held."""
     slopes: ca.Function
@@ -54,8 +54,8 @@ class MuscleGroup:
         ]
         forces = [
             Variable(f"{identifier(m.name)}_tendon_force", "1", 0.0, MAX_TENDON_FORCE, scale=1.0)
-            for m, compliant in zip(self.muscles, self.compliant, strict=True)
-            if compliant
+            for m, elastic in zip(self.muscles, self.elastic, strict=True)
+            if elastic
         ]
         return (*activations, *forces)
 
@@ -69,7 +69,7 @@ class MuscleGroup:
 
     def _activation_bounds(self, k: int) -> tuple[float, float]:
         low, high = self.muscles[k].bounds
-        return max(low, MIN_COMPLIANT_ACTIVATION if self.compliant[k] else 0.0), high
+        return max(low, MIN_ELASTIC_ACTIVATION if self.elastic[k] else 0.0), high
 
     def coordinate_values(self, tree: TreeDynamics) -> ca.SX:
         """Return the values of `coordinates` in a tree whose coordinates are partly held."""
@@ -100,18 +100,18 @@ def make_muscle_group(
     ranges: Ranges | None = None,
     gate: PathGate | None = None,
 ) -> MuscleGroup:
-    """Return the muscles of a model with rigid or compliant tendons.
+    """Return the muscles of a model with rigid or elastic tendons.
 
     Args:
         model: Model with muscles whose curves are smooth (`with_de_groote_muscles`).
-        tendon: "rigid" or "compliant"; muscles that the model states to have rigid tendons keep them.
+        tendon: "rigid" or "elastic"; muscles that the model states to have rigid tendons keep them.
         activation: Activation dynamics: "model", or "park" for those of Park et al. (1992).
         paths: Polynomial lengths that replace paths of the model. Default: fitted to paths that are not smooth.
         ranges: Ranges [rad or m] of coordinates in which paths are fitted.
         gate: Largest errors of fitted paths.
     """
     if tendon not in TENDONS:
-        raise SettingsError(f"muscles: Unknown kind of tendon {tendon!r}. Use one of {', '.join(TENDONS)}, or None.")
+        raise SettingsError(f"muscles: {unknown_name('kind of tendon', str(tendon), TENDONS)}. Or pass None.")
     if not model.muscles:
         raise SettingsError(f"muscles: Model {model.name!r} has none. Pass muscles=None, or a model with muscles.")
     muscles = hill_muscles(make_muscle_arrays(model), activation)
@@ -130,7 +130,7 @@ def make_muscle_group(
     )
     return MuscleGroup(
         muscles,
-        tuple(tendon == "compliant" and not m.rigid for m in muscles),
+        tuple(tendon == "elastic" and not m.rigid for m in muscles),
         ca.Function("lengths", [tree.q], [ca.cse(lengths)]),
         ca.Function("slopes", [tree.q], [ca.cse(ca.jacobian(lengths, tree.q))]),
         tree.names,
@@ -158,8 +158,8 @@ def muscle_equations(
             activation_rows.append(rates[at_activation] - rate)
             activation_rates.append(rate)
             at_activation += 1
-        if group.compliant[k]:
-            state = muscle.compliant_tendon(length[k], speed[k], activation, states[at_force], rates[at_force])
+        if group.elastic[k]:
+            state = muscle.elastic_tendon(length[k], speed[k], activation, states[at_force], rates[at_force])
             tendon_rows.append(state.residual)
             force_rates.append(state.force_rate)
             at_force += 1

@@ -107,7 +107,7 @@ def tree_system(
         model: Model that `validate` accepts, without joints that close loops.
         actuators: Largest torque [N m or N], or lower and upper bound, by coordinate. Default: all coordinates but the
             root's, unbounded; none with muscles.
-        muscles: "rigid" or "compliant" tendons of the model's muscles, or None for no muscles.
+        muscles: "rigid" or "elastic" tendons of the model's muscles, or None for no muscles.
         held: Values [rad or m] of coordinates that are held, by name.
         contacts: Spheres that touch the ground.
         limits: Smooth joint limits. Default: none.

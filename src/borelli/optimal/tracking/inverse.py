@@ -63,13 +63,13 @@ def solve_inverse(
 
     Args:
         source: Torques of inverse dynamics, or muscle forces, of a model with muscles.
-        muscles: Tendons: "rigid" or "compliant".
+        muscles: Tendons: "rigid" or "elastic".
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].
         reserve: Size [N m or N] of ideal torques next to muscles; large sizes are cheap.
         gate: Largest errors of fitted muscle paths.
-        fiber_damping: Damping of fibers, for compliant tendons. Default: that of the model.
+        fiber_damping: Damping of fibers, for elastic tendons. Default: that of the model.
         order: Points per element of Radau collocation.
         refine: Rounds of refinement at most.
         tolerance: Of the solver.
@@ -184,8 +184,8 @@ def _assemble(
             rows.append(xdot[at_activation] - rate)
             rates.append(rate)
             at_activation += 1
-        if group.compliant[k]:
-            state = muscle.compliant_tendon(g[k], g[count + k], activation, x[at_force], xdot[at_force])
+        if group.elastic[k]:
+            state = muscle.elastic_tendon(g[k], g[count + k], activation, x[at_force], xdot[at_force])
             tendon_rows.append(state.residual)
             tendon_rates.append(state.force_rate)
             at_force += 1

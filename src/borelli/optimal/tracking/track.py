@@ -54,7 +54,7 @@ def track_motion(
 
     Args:
         source: Torques of inverse dynamics, or muscle forces, which are the first values.
-        muscles: Tendons of the model's muscles, "rigid" or "compliant"; None: joint torques only.
+        muscles: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].

@@ -133,7 +133,7 @@ class TrackedMotion:
             "duration_s": self.reference.duration,
             "objective": self.solution.objective,
             "iterations": self.solution.iterations,
-            "runtime_s": float(attrs["seconds"]),
+            "runtime_s": float(attrs["runtime_s"]),
             "rms_angle_error_deg": float(np.degrees(np.sqrt(np.mean(np.square(angles))))) if angles else None,
             "rms_length_error_mm": 1e3 * float(np.sqrt(np.mean(np.square(lengths)))) if lengths else None,
             "max_residual_n": self._largest_torque([n for n in root if not units[n]]),

@@ -130,7 +130,7 @@ def make_tracking_problem(
 
     Args:
         reference: The recorded motion.
-        muscles: "rigid" or "compliant" tendons; None: torques only.
+        muscles: "rigid" or "elastic" tendons; None: torques only.
         weights: Of the cost.
         actuation: Sizes of torques.
         interval: Time between control nodes [s].

@@ -138,7 +138,7 @@ def what_if(
     Args:
         source: Torques of inverse dynamics, or muscle forces.
         changes: Such as "soleus 50%", "torso 20kg" or "ankle_angle 60Nm/rad"; see `parse_change`.
-        muscles: Tendons of the model's muscles, "rigid" or "compliant"; None: joint torques only.
+        muscles: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].

@@ -158,7 +158,7 @@ def predict_walk(
     Args:
         model: Planar model with hips, knees and ankles, such as gait10dof18musc.
         speed: Average speed [m/s].
-        muscles: "rigid" or "compliant" tendons; None: joint torques only.
+        muscles: "rigid" or "elastic" tendons; None: joint torques only.
         nodes: Control nodes of a step.
         refine: Rounds of refinement at most.
         warm_start: Walk to start from, such as that of the same person before a change. Default: a rough guess.

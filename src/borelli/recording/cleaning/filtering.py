@@ -102,7 +102,7 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
                 resampled[name] = (variable.dims, _interpolate(old, source, new), variable.attrs)
         coordinate = {dimension: (dimension, new, data[dimension].attrs)}
         data = data.drop_dims(dimension).assign(resampled).assign_coords(coordinate)
-        data.attrs["rate" if dimension == "time" else "analog_rate"] = float(new_rate)
+        data.attrs["rate_hz" if dimension == "time" else "analog_rate_hz"] = float(new_rate)
         text = f"{dimension}: {len(old)} samples at {old_rate:g} Hz are resampled to {len(new)} at {new_rate:g} Hz."
         notes.append(Note(text, "changed", code="resampled"))
     return recording.with_data(data, *notes)
@@ -117,11 +117,11 @@ def repair_time_stamps(recording: Recording) -> Recording:
     if recording.frames < 3:
         return recording
     stamps = recording.data["time"].values
-    repaired = repair_stamps(stamps, infer_decimals(stamps), recording.data.attrs.get("rate"))
+    repaired = repair_stamps(stamps, infer_decimals(stamps), recording.data.attrs.get("rate_hz"))
     if repaired.rate is None or np.array_equal(repaired.times, stamps):
         return recording
     data = recording.data.assign_coords(time=("time", repaired.times, recording.data["time"].attrs))
-    data.attrs["rate"] = repaired.rate
+    data.attrs["rate_hz"] = repaired.rate
     error = 1000.0 * float(np.max(np.abs(repaired.times - stamps)))
     text = f"Time stamps with errors of up to {error:.2g} ms are recomputed from the rate of {repaired.rate:.6g} Hz."
     return recording.with_data(data, Note(text, "changed", code="time_stamps_repaired"))

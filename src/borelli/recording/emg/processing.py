@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import SettingsError
+from borelli.errors import SettingsError, unknown_name
 from borelli.numerics.filters import MIN_RUN, lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
@@ -50,8 +50,7 @@ class EmgSettings:
 
     def __post_init__(self) -> None:
         if self.normalization not in NORMALIZATIONS:
-            known = ", ".join(NORMALIZATIONS)
-            raise SettingsError(f"normalization: {self.normalization!r} is unknown. Known: {known}.")
+            raise SettingsError(unknown_name("normalization", str(self.normalization), NORMALIZATIONS))
         numbers = {name: value for name, value in vars(self).items() if name != "normalization"}
         for name, value in numbers.items():
             if not 0.0 < value < np.inf:

@@ -294,8 +294,8 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
     if clash:
         raise SettingsError(f"{recording.name or 'The recording'} already has plates: {', '.join(map(str, clash))}.")
     data = recording.data.merge(forces.data[names])
-    if "analog_rate" in forces.data.attrs:
-        data.attrs["analog_rate"] = forces.data.attrs["analog_rate"]
+    if "analog_rate_hz" in forces.data.attrs:
+        data.attrs["analog_rate_hz"] = forces.data.attrs["analog_rate_hz"]
     name = forces.name or "another recording"
     note = Note(f"Plates are added from {name}.", "changed", code="plates_added")
     return recording.with_data(data, note, *_time_notes(recording, forces, name), *_kept_problems(forces))

@@ -47,7 +47,8 @@ from borelli.recording.time_stamps import (
 )
 from borelli.recording.units_and_axes import FrameOptions, parse_unit
 
-FIRST_LINE = "# borelli recording 1"
+START = "# borelli recording "
+FIRST_LINE = f"{START}2"
 MAX_ROWS = 100_000
 """Rows of the tables of events and of plate corners."""
 
@@ -81,7 +82,7 @@ def looks_like_csv(head: bytes) -> bool:
     delimiter = sniff_delimiter(lines[:20])
     if delimiter is None:
         return False
-    if head.startswith(FIRST_LINE.encode()) or any(looks(head[:4096]) for looks, _ in EXPORTS):
+    if head.startswith(START.encode()) or any(looks(head[:4096]) for looks, _ in EXPORTS):
         return True
     # where the line of names is longer than the head, no row can be judged; else the last one may be truncated
     rows = [_is_number_row(line, delimiter) for line in (lines[:-1] if len(lines) > 2 else lines)]
@@ -111,7 +112,7 @@ def read_csv(
     """
     path = as_path(path)
     data = read_text_bytes(path)
-    if data.startswith(FIRST_LINE.encode()):
+    if data.startswith(START.encode()):
         return _read_borelli(path, data)
     frame = FrameOptions(units=units, up=up, forward=forward)
     for looks, read in EXPORTS:
@@ -207,6 +208,11 @@ class _Table:
 
 
 def _read_borelli(path: Path, data: bytes) -> Recording:
+    if data.startswith(f"{START}1".encode()):
+        remedy = (
+            "Rename 'rate' and 'analog_rate' at its beginning to 'rate_hz' and 'analog_rate_hz', and write 2 for 1."
+        )
+        raise FileFormatError(path, f"The file has format version 1, which is no longer read. {remedy}", line=1)
     about: dict[str, Any] = {}
     tables: list[_Table] = []
     open_table = False
@@ -233,7 +239,7 @@ def _read_borelli(path: Path, data: bytes) -> Recording:
         _read_table(table, variables, labels, notes)
     if not variables:
         raise FileFormatError(path, "The file contains no table.")
-    rate, analog_rate = (usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate"))
+    rate, analog_rate = (usable_rate(_number(about.pop(key, None))) for key in ("rate_hz", "analog_rate_hz"))
     try:
         dataset = make_dataset(variables, labels, rate=rate, analog_rate=analog_rate)
     except ValueError as error:

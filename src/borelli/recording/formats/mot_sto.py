@@ -125,7 +125,7 @@ def write_table(
     title = _title(recording, chosen, names, path)
     table = np.column_stack([values for _, values in parts])
     lines = [title, "version=1", f"nRows={len(table)}", f"nColumns={1 + table.shape[1]}"]
-    rate = data.attrs.get("analog_rate" if chosen[0] == "plate_force" else "rate")
+    rate = data.attrs.get("analog_rate_hz" if chosen[0] == "plate_force" else "rate_hz")
     lines += [] if rate is None else [f"DataRate={float(rate):.17g}"]
     lines += [f"inDegrees={'yes' if degrees else 'no'}", "", "endheader", "\t".join(["time", *names])]
     for stamp, row in zip(stamps[0].tolist(), table.tolist(), strict=True):

@@ -33,6 +33,8 @@ STRINGS = {
     "quantity": "quantity", "quantity_units": "quantity", "quantity_kind": "quantity",
 }  # fmt: skip
 """Coordinates of strings, and their dimension."""
+EARLIER_NAMES = {"rate": "rate_hz", "analog_rate": "analog_rate_hz"}
+"""Attributes of files of earlier versions, and their names now."""
 REQUIRED = {"event_time": ("event_label", "event_context")}
 """Coordinates that a variable requires besides those of its dimensions."""
 
@@ -151,7 +153,12 @@ def _content(values: DataArray) -> str:
 
 def _check_attributes(attributes: Mapping[Any, Any], path: Path) -> None:
     """Raise `FileFormatError` for rates and frame numbers that are not numbers, and axes that are not strings."""
-    for name in ("rate", "analog_rate", "first_frame"):
+    for name in EARLIER_NAMES.keys() & attributes.keys():
+        remedy = f"Rename it to {EARLIER_NAMES[name]!r}, or create the file again."
+        raise FileFormatError(
+            path, f"The attribute {name!r} is of an earlier version, which is no longer read. {remedy}"
+        )
+    for name in ("rate_hz", "analog_rate_hz", "first_frame"):
         value = attributes.get(name, 1.0)
         number = isinstance(value, int | float | np.number) and math.isfinite(value)
         if not number or abs(value) > MAX_MAGNITUDE or (value <= 0 and name != "first_frame"):

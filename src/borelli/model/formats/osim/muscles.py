@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isfinite, pi
 
+from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.osim.frames import Frames, compose_offset, frame_from_angles, transform_point
 from borelli.model.formats.osim.functions import function_in
@@ -243,7 +244,7 @@ def _side(item: Item) -> str:
     stated = item.text("quadrant").lower() or "all"
     side = f"+{stated}" if stated in ("x", "y", "z") else stated
     if side not in WRAP_SIDES:
-        raise item.error(f"quadrant is {stated[:20]!r}. It must be one of {', '.join(WRAP_SIDES)}.")
+        raise item.error(unknown_name("quadrant", stated, WRAP_SIDES))
     return side
 
 
