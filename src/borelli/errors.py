@@ -46,9 +46,14 @@ class DivergedError(BorelliError):
     """Simulation that left the plausible range: soften the scene or shorten the step."""
 
 
-def unknown_name(what: str, got: str, known: Iterable[str]) -> str:
+def unknown_name(what: str, got: object, known: Iterable[str]) -> str:
     """Return the message for a name that does not exist, with the nearest name and all candidates."""
     names = list(known)
+    if not isinstance(got, str):
+        kind = type(got).__name__
+        return (
+            f"Unknown {what}: Expected a name, got an object of class {kind}; known: {list_names(names, 40) or 'none'}"
+        )
     comparable = [name for name in names[:1000] if len(name) <= MAX_NAME_LENGTH]
     near = get_close_matches(got, comparable, n=1) if len(got) <= MAX_NAME_LENGTH else []
     hint = f" (did you mean {near[0]!r}?)" if near else ""

@@ -14,6 +14,10 @@ def test_unknown_name_shows_the_nearest_and_all():
         "Unknown marker 'LKNEE' (did you mean 'LKNE'?); known: LKNE, RKNE"
     )
     assert unknown_name("marker", "x", []) == "Unknown marker 'x'; known: none"
+    assert (
+        unknown_name("marker", 3, ["LKNE"])
+        == "Unknown marker: Expected a name, got an object of class int; known: LKNE"
+    )
 
 
 def test_very_long_names_are_truncated_and_not_compared():

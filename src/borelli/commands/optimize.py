@@ -123,7 +123,7 @@ def optimize(
         with err.status("analyzing the motion"):
             source = _load_source(motion, settings)
         result, values = _solve(
-            task, source, list(change or ()), muscles=tendon if muscles else None, interval=interval,
+            task, source, list(change or ()), tendon=tendon if muscles else None, interval=interval,
             tracking=tracking, reserve=reserve, residual=residual, time_limit=time_limit,
         )  # fmt: skip
         summary = {"task": task, "motion": str(motion), **values, "notes": [note.text for note in source.notes]}
@@ -181,7 +181,7 @@ def _load_source(path: Path, settings: AnalysisSettings) -> Torques | MuscleForc
 
 
 def _solve(
-    task: str, source: Torques | MuscleForces, changes: list[str], *, muscles: str | None, interval: float,
+    task: str, source: Torques | MuscleForces, changes: list[str], *, tendon: str | None, interval: float,
     tracking: float | None, reserve: float, residual: float, time_limit: float,
 ) -> tuple[TrackedMotion | WhatIf, dict[str, Any]]:  # fmt: skip
     """Return the result of a task and its main figures."""
@@ -195,16 +195,16 @@ def _solve(
     with _progress(task) as update:
         common: dict[str, Any] = {"interval": interval, "time_limit": time_limit, "progress": update}
         if task == "inverse":
-            assert muscles is not None
-            inverse = solve_inverse(source, muscles=muscles, reserve=reserve, **common)
+            assert tendon is not None
+            inverse = solve_inverse(source, tendon=tendon, reserve=reserve, **common)
             return inverse, inverse.summary()
         weights = TrackingWeights() if task == "track" else WEIGHTS
         common["weights"] = weights if tracking is None else replace(weights, tracking=tracking)
         common["actuation"] = Actuation(reserve=reserve, residual=residual)
         if task == "track":
-            tracked = track_motion(source, muscles=muscles, **common)
+            tracked = track_motion(source, tendon=tendon, **common)
             return tracked, tracked.summary()
-        result = what_if(source, changes, muscles=muscles, **common)
+        result = what_if(source, changes, tendon=tendon, **common)
     failed = next((part for part in (result.original, result.changed) if not part.solved), result.changed)
     figures = {
         "solved": result.solved, "verdict": failed.solution.certificate.verdict,

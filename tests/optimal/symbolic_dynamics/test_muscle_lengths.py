@@ -172,6 +172,6 @@ def test_bad_ranges(ranges, words):
 
 def test_unknown_tendon_and_no_muscles():
     with pytest.raises(SettingsError, match="elastic"):
-        make_muscle_group(moving_point_model(), "elastic")
+        make_muscle_group(moving_point_model(), "compliant")
     with pytest.raises(SettingsError, match="has none"):
         make_muscle_group(mixed_tree(), "rigid")

@@ -102,7 +102,7 @@ def test_reactions_of_held_coordinates_carry_weight_and_centripetal_force():
 def test_muscles_act_on_held_coordinates():
     """Holding a coordinate that a muscle crosses moves its moment into the reaction."""
     model = moving_point_model()
-    free, held = (tree_system(model, muscles="rigid", held=h) for h in (None, {"flexion": 0.1}))
+    free, held = (tree_system(model, tendon="rigid", held=h) for h in (None, {"flexion": 0.1}))
     x, u = dict.fromkeys((v.name for v in free.states), 0.1), [0.5]
     for name in ("flexion_speed", "p0"):
         x[name] = 0.0
@@ -120,7 +120,7 @@ def test_muscles_act_on_held_coordinates():
 def test_power_of_muscles_is_minus_tension_times_lengthening():
     """Virtual work: a muscle pulls its ends together."""
     model = moving_point_model()
-    pulled, bare = tree_system(model, muscles="rigid"), tree_system(replace(model, muscles=()), actuators={})
+    pulled, bare = tree_system(model, tendon="rigid"), tree_system(replace(model, muscles=()), actuators={})
     q, v, _, free = random_motion(model, 1)
     count = len(free)
     x = np.concatenate([0.2 * q[0, free], v[0, free]])
@@ -151,14 +151,14 @@ def test_markers_are_outputs():
     assert [float(found[f"tip_velocity_{axis}"]) for axis in "xyz"] == pytest.approx(velocity, abs=1e-11)
 
 
-def rich_system(muscles):
+def rich_system(tendon):
     """Return a system with everything: contacts, limits, damping, springs, muscles, a held coordinate."""
     model = moving_point_model()
-    if muscles is None:
+    if tendon is None:
         model = replace(model, muscles=())
     return tree_system(
         model,
-        muscles=muscles,
+        tendon=tendon,
         held={"p2": 0.2},
         actuators={"flexion": 100.0, "b0": (-20.0, 30.0)},
         contacts=[SphereContact("sole", "planar", (0.1, 0.0, 0.0), 0.05, smoothing=0.05)],
@@ -181,9 +181,9 @@ def random_state(system, seed=0):
     return values(system.states), rng.normal(size=len(system.states)), values(system.controls)
 
 
-@pytest.mark.parametrize("muscles", [None, "rigid", "elastic"])
-def test_jacobian_of_the_residual_agrees_with_finite_differences(muscles):
-    system = rich_system(muscles)
+@pytest.mark.parametrize("tendon", [None, "rigid", "elastic"])
+def test_jacobian_of_the_residual_agrees_with_finite_differences(tendon):
+    system = rich_system(tendon)
     x, rates, u = random_state(system)
     sizes = (len(x), len(x), len(u))
     y = ca.SX.sym("y", sum(sizes))
@@ -199,17 +199,17 @@ def test_jacobian_of_the_residual_agrees_with_finite_differences(muscles):
         assert jacobian[:, i] == pytest.approx(slope, abs=1e-6 * max(1.0, np.abs(slope).max()))
 
 
-@pytest.mark.parametrize("muscles", [None, "rigid", "elastic"])
-def test_explicit_form_makes_the_residual_zero(muscles):
-    system = rich_system(muscles)
+@pytest.mark.parametrize("tendon", [None, "rigid", "elastic"])
+def test_explicit_form_makes_the_residual_zero(tendon):
+    system = rich_system(tendon)
     assert system.given_explicit is not None
     x, _, u = random_state(system)
-    if muscles == "elastic":  # a force that the fiber can produce: half of the active one
+    if tendon == "elastic":  # a force that the fiber can produce: half of the active one
         x[[v.name for v in system.states].index("m_tendon_force")] = 0.1
     rates = acceleration(system, x, u)
     residual = np.array(system.residual(0.0, x, rates, [], u, [])).ravel()
     assert np.abs(residual).max() < 1e-9 * max(1.0, np.abs(rates).max())
-    if muscles != "elastic":
+    if tendon != "elastic":
         derived = np.array(explicit_form(system)(0.0, x, u, [])[0]).ravel()
         assert rates == pytest.approx(derived, rel=1e-8, abs=1e-8 * np.abs(rates).max())
 
@@ -217,7 +217,7 @@ def test_explicit_form_makes_the_residual_zero(muscles):
 def test_damped_fibers_of_thelen_leave_the_explicit_form_to_newton():
     model = moving_point_model()
     damped = replace(model.muscles[0], kind="Thelen2003Muscle", parameters=(("fiber_damping", 0.1),))
-    assert tree_system(replace(model, muscles=(damped,)), muscles="elastic").given_explicit is None
+    assert tree_system(replace(model, muscles=(damped,)), tendon="elastic").given_explicit is None
 
 
 def without_limits(joint: Joint) -> tuple[Coordinate, ...]:
@@ -301,7 +301,7 @@ def test_a_problem_with_external_loads_is_solved():
 @pytest.mark.data
 def test_bounds_and_names_of_a_walking_model():
     model = with_de_groote_muscles(stored(GAIT10))
-    system = tree_system(model, muscles="elastic", ranges=WALKING[GAIT10])
+    system = tree_system(model, tendon="elastic", ranges=WALKING[GAIT10])
     by_name = {v.name: v for v in (*system.states, *system.controls)}
     hip = by_name["hip_flexion_r"]
     assert (hip.lower, hip.upper, hip.unit) == (-0.6, 1.2, "rad")
@@ -319,7 +319,7 @@ def test_bounds_and_names_of_a_walking_model():
         ({"actuators": {"nose": 1.0}}, "actuators.*nose"),
         ({"damping": {"nose": 1.0}}, "damping.*nose"),
         ({"springs": {"nose": CoordinateSpring(1.0)}}, "springs.*nose"),
-        ({"muscles": "rigid"}, "has none"),
+        ({"tendon": "rigid"}, "has none"),
     ],
 )
 def test_unknown_names_are_errors(settings, words):

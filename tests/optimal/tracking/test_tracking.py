@@ -25,7 +25,7 @@ def muscled():
 
 def test_torque_of_a_tracked_motion_is_the_closed_form(plain):
     weights = TrackingWeights(tracking=1e6, speed=1e3, effort=1e-3)
-    tracked = track_motion(plain, muscles=None, weights=weights, start=0.1, end=0.7)
+    tracked = track_motion(plain, tendon=None, weights=weights, start=0.1, end=0.7)
     assert tracked.solved, tracked.solution.certificate
     time = tracked.solution.dataset["time"].values
     assert tracked.solution.value("elbow") == pytest.approx(angle(time + 0.1)[0], abs=1e-4)
@@ -39,8 +39,8 @@ def test_torque_of_a_tracked_motion_is_the_closed_form(plain):
 
 def test_more_effort_weight_leaves_the_recording(plain):
     """With the weights exchanged the arm hangs more: effort is weighed against tracking."""
-    near = track_motion(plain, muscles=None, refine=0)
-    far = track_motion(plain, muscles=None, weights=TrackingWeights(tracking=1e-2, speed=1e-3, effort=10.0), refine=0)
+    near = track_motion(plain, tendon=None, refine=0)
+    far = track_motion(plain, tendon=None, weights=TrackingWeights(tracking=1e-2, speed=1e-3, effort=10.0), refine=0)
     assert far.errors()["elbow"] > 10.0 * near.errors()["elbow"]
     effort = [np.abs(one.solution.value("elbow_torque")).mean() for one in (near, far)]
     assert effort[1] < effort[0]
@@ -80,7 +80,7 @@ def test_inverse_produces_the_torque_by_muscles_and_reserves(muscled):
 
 
 def test_inverse_with_elastic_tendons(muscled):
-    found = solve_inverse(muscled, muscles="elastic", start=0.1, end=0.7, reserve=1.0, fiber_damping=0.05)
+    found = solve_inverse(muscled, tendon="elastic", start=0.1, end=0.7, reserve=1.0, fiber_damping=0.05)
     assert found.solved, found.solution.certificate
     force = found.solution.value("flexor_r_tendon_force")
     assert force * 900.0 == pytest.approx(found.solution.value("flexor_r_force"), rel=1e-6)
@@ -99,8 +99,8 @@ def test_weak_flexor_needs_more_activation(muscled):
 
 def test_added_mass_and_spring_change_the_equations(plain):
     """A spring that carries the mean moment lowers the effort, a mass at the forearm raises it."""
-    heavy = what_if(plain, ["forearm 1kg"], muscles=None, refine=0).compare()["cost_effort"]
-    helped = what_if(plain, ["elbow 4Nm/rad"], muscles=None, refine=0).compare()["cost_effort"]
+    heavy = what_if(plain, ["forearm 1kg"], tendon=None, refine=0).compare()["cost_effort"]
+    helped = what_if(plain, ["elbow 4Nm/rad"], tendon=None, refine=0).compare()["cost_effort"]
     assert heavy[1] > 1.3 * heavy[0] and helped[1] > heavy[0]  # the spring pulls toward zero, against flexion
 
 
@@ -128,7 +128,7 @@ def test_references_need_frames_and_intervals(plain):
 
 
 def test_saved_solution_and_plot(plain, tmp_path):
-    tracked = track_motion(plain, muscles=None, refine=0)
+    tracked = track_motion(plain, tendon=None, refine=0)
     tracked.solution.save(tmp_path / "solution.nc")
     assert read_solution(tmp_path / "solution.nc").objective == tracked.solution.objective
     assert {"coordinate_value", "coordinate_velocity", "torque"} <= set(tracked.solution.dataset)

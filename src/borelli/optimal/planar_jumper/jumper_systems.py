@@ -60,7 +60,7 @@ def jumper_system(
     model = jumper_model(muscles=muscles, **{key: value for key, value in times.items() if value is not None})
     return tree_system(
         model,
-        muscles="elastic" if muscles else None,
+        tendon="elastic" if muscles else None,
         activation="park",
         paths=jumper_paths() if muscles else None,
         actuators={} if muscles else TORQUE_LIMITS,

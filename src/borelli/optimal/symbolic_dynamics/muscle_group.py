@@ -111,9 +111,9 @@ def make_muscle_group(
         gate: Largest errors of fitted paths.
     """
     if tendon not in TENDONS:
-        raise SettingsError(f"muscles: {unknown_name('kind of tendon', str(tendon), TENDONS)}. Or pass None.")
+        raise SettingsError(f"tendon: {unknown_name('kind of tendon', str(tendon), TENDONS)}. Or pass None.")
     if not model.muscles:
-        raise SettingsError(f"muscles: Model {model.name!r} has none. Pass muscles=None, or a model with muscles.")
+        raise SettingsError(f"tendon: Model {model.name!r} has none. Pass tendon=None, or a model with muscles.")
     muscles = hill_muscles(make_muscle_arrays(model), activation)
     given: dict[str, FittedPath] = {path.muscle: path for path in (paths.path if paths is not None else ())}
     rough = [m.name for m in model.muscles if m.name not in given and not is_polyline(m)]

@@ -84,7 +84,7 @@ def tree_system(
     model: Model,
     *,
     actuators: Mapping[str, float | tuple[float, float]] | None = None,
-    muscles: str | None = None,
+    tendon: str | None = None,
     held: Mapping[str, float] | None = None,
     contacts: Sequence[SphereContact] = (),
     limits: JointLimits | None = None,
@@ -107,7 +107,7 @@ def tree_system(
         model: Model that `validate` accepts, without joints that close loops.
         actuators: Largest torque [N m or N], or lower and upper bound, by coordinate. Default: all coordinates but the
             root's, unbounded; none with muscles.
-        muscles: "rigid" or "elastic" tendons of the model's muscles, or None for no muscles.
+        tendon: "rigid" or "elastic" tendons of the model's muscles, or None for no muscles.
         held: Values [rad or m] of coordinates that are held, by name.
         contacts: Spheres that touch the ground.
         limits: Smooth joint limits. Default: none.
@@ -132,7 +132,7 @@ def tree_system(
     tree = make_tree_dynamics(model, held)
     joints = [n for n in tree.names if n not in root_coordinates(model)]
     if actuators is None:
-        actuators = {} if muscles else dict.fromkeys(joints, inf)
+        actuators = {} if tendon else dict.fromkeys(joints, inf)
     if isinstance(damping, int | float):
         damping = dict.fromkeys(joints, float(damping)) if damping else {}
     for what, given in (("actuators", actuators), ("damping", damping), ("springs", springs or {})):
@@ -140,8 +140,8 @@ def tree_system(
             if one not in tree.names:
                 raise SettingsError(f"{what}: {unknown_name('free coordinate', one, tree.names)}.")
     group = None
-    if muscles is not None:
-        group = make_muscle_group(model, muscles, activation=activation, paths=paths, ranges=ranges, gate=gate)
+    if tendon is not None:
+        group = make_muscle_group(model, tendon, activation=activation, paths=paths, ranges=ranges, gate=gate)
     series = [] if external_loads is None else [load_series(model, external_loads)]
     series += [] if signals is None else [signals]
     parts = _Parts(

@@ -44,7 +44,7 @@ RESERVE = 10.0
 def solve_inverse(
     source: Torques | MuscleForces,
     *,
-    muscles: str = "rigid",
+    tendon: str = "rigid",
     start: float = -inf,
     end: float = inf,
     interval: float = INTERVAL,
@@ -63,7 +63,7 @@ def solve_inverse(
 
     Args:
         source: Torques of inverse dynamics, or muscle forces, of a model with muscles.
-        muscles: Tendons: "rigid" or "elastic".
+        tendon: Tendons: "rigid" or "elastic".
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].
@@ -88,7 +88,7 @@ def solve_inverse(
     if not reserve > 0.0:
         raise SettingsError(f"reserve: {reserve:g} N m. Give a positive size; small ones are expensive.")
     reference = make_reference(source, start=start, end=end)
-    system, shared = inverse_system(reference, muscles, gate, fiber_damping)
+    system, shared = inverse_system(reference, tendon, gate, fiber_damping)
     nodes = max(3, round(reference.duration / interval) + 1)
     sizes = dict.fromkeys(shared, reserve)
 

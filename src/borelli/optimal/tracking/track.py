@@ -32,7 +32,7 @@ TOLERANCE = 1e-7
 def track_motion(
     source: Torques | MuscleForces,
     *,
-    muscles: str | None = "rigid",
+    tendon: str | None = "rigid",
     start: float = -inf,
     end: float = inf,
     interval: float = INTERVAL,
@@ -54,7 +54,7 @@ def track_motion(
 
     Args:
         source: Torques of inverse dynamics, or muscle forces, which are the first values.
-        muscles: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
+        tendon: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].
@@ -80,15 +80,15 @@ def track_motion(
         ModelError: The model's muscles have no smooth paths within the ranges.
 
     Examples:
-        >>> tracked = track_motion(torques, muscles=None)
+        >>> tracked = track_motion(torques, tendon=None)
         >>> tracked.solution.certificate
     """
     check_interval(interval)
     model = (source.torques if isinstance(source, MuscleForces) else source).motion.model
-    driven = muscles if model.muscles else None
+    driven = tendon if model.muscles else None
     reference = make_reference(source, start=start, end=end, muscles=driven is not None)
     problem = make_tracking_problem(
-        reference, muscles=driven, weights=weights or TrackingWeights(), actuation=actuation or Actuation(),
+        reference, tendon=driven, weights=weights or TrackingWeights(), actuation=actuation or Actuation(),
         interval=interval, contacts=contacts, ranges=ranges, paths=paths, gate=gate,
     )  # fmt: skip
     solution = solve(

@@ -114,7 +114,7 @@ def reference_ranges(reference: MotionReference, margin: float = RANGE_MARGIN) -
 def make_tracking_problem(
     reference: MotionReference,
     *,
-    muscles: str | None,
+    tendon: str | None,
     weights: TrackingWeights,
     actuation: Actuation,
     interval: float,
@@ -130,7 +130,7 @@ def make_tracking_problem(
 
     Args:
         reference: The recorded motion.
-        muscles: "rigid" or "elastic" tendons; None: torques only.
+        tendon: "rigid" or "elastic" tendons; None: torques only.
         weights: Of the cost.
         actuation: Sizes of torques.
         interval: Time between control nodes [s].
@@ -142,20 +142,20 @@ def make_tracking_problem(
         further_costs: Further integrands by name.
         name: Of the problem.
     """
-    model = with_de_groote_muscles(reference.model) if muscles else reference.model
+    model = with_de_groote_muscles(reference.model) if tendon else reference.model
     names = reference.names
     for key in weights.coordinates:
         if key not in names:
             raise SettingsError(f"coordinates: {unknown_name('coordinate', key, names)}.")
-    sizes = actuator_sizes(reference, muscles is not None, actuation)
+    sizes = actuator_sizes(reference, tendon is not None, actuation)
     series = TimeSeries(
         tuple(f"{identifier(n)}{ending}" for ending in (REFERENCE, SPEED_REFERENCE) for n in names),
         reference.time, np.hstack([reference.coordinates, reference.speeds]),
     )  # fmt: skip
     system = tree_system(
-        model, actuators=dict.fromkeys(sizes, inf), muscles=muscles, contacts=contacts,
+        model, actuators=dict.fromkeys(sizes, inf), tendon=tendon, contacts=contacts,
         external_loads=None if contacts else reference.loads, signals=series,
-        forces=forces if muscles else with_feedback(reference, forces),
+        forces=forces if tendon else with_feedback(reference, forces),
         ranges=reference_ranges(reference) | dict(ranges or {}), paths=paths, gate=gate, name=name,
     )  # fmt: skip
     nodes = max(3, round(reference.duration / interval) + 1)

@@ -119,7 +119,7 @@ def what_if(
     source: Torques | MuscleForces,
     changes: Sequence[str | Change],
     *,
-    muscles: str | None = "rigid",
+    tendon: str | None = "rigid",
     start: float = -inf,
     end: float = inf,
     interval: float = INTERVAL,
@@ -138,7 +138,7 @@ def what_if(
     Args:
         source: Torques of inverse dynamics, or muscle forces.
         changes: Such as "soleus 50%", "torso 20kg" or "ankle_angle 60Nm/rad"; see `parse_change`.
-        muscles: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
+        tendon: Tendons of the model's muscles, "rigid" or "elastic"; None: joint torques only.
         start: First time [s]. Default: that of the longest part with known ground reaction force.
         end: Last time [s].
         interval: Time between control nodes [s].
@@ -164,10 +164,10 @@ def what_if(
     stated = tuple(parse_change(one) if isinstance(one, str) else one for one in changes)
     model = (source.torques if isinstance(source, MuscleForces) else source).motion.model
     person = apply_changes(model, stated)
-    driven = muscles if model.muscles else None
+    driven = tendon if model.muscles else None
     reference = make_reference(source, start=start, end=end, muscles=driven is not None)
     options: dict[str, Any] = {
-        "muscles": driven, "weights": weights, "actuation": actuation or Actuation(), "interval": interval,
+        "tendon": driven, "weights": weights, "actuation": actuation or Actuation(), "interval": interval,
     }  # fmt: skip
     solver: dict[str, Any] = {
         "order": order, "tolerance": tolerance, "time_limit": time_limit, "threads": threads, "refine": refine,

@@ -92,7 +92,7 @@ class PredictedWalk:
         """Return the gross metabolic energy for the distance [J/kg/m]; the model must have muscles."""
         muscles = [identifier(m.name) for m in self.walker.model.muscles]
         if f"{muscles[0] if muscles else ''}_activation" not in self.solution.dataset["state"].values:
-            raise SettingsError("metabolic cost: The walk was predicted without muscles. Use muscles.")
+            raise SettingsError("metabolic cost: The walk was predicted without muscles. Pass tendon='rigid'.")
 
         def table(ending: str) -> Array:
             return np.column_stack([self.solution.value(m + ending) for m in muscles])
@@ -144,7 +144,7 @@ def predict_walk(
     model: Model,
     *,
     speed: float = 1.2,
-    muscles: str | None = "rigid",
+    tendon: str | None = "rigid",
     nodes: int = 51,
     refine: int = 2,
     warm_start: PredictedWalk | None = None,
@@ -158,7 +158,7 @@ def predict_walk(
     Args:
         model: Planar model with hips, knees and ankles, such as gait10dof18musc.
         speed: Average speed [m/s].
-        muscles: "rigid" or "elastic" tendons; None: joint torques only.
+        tendon: "rigid" or "elastic" tendons; None: joint torques only.
         nodes: Control nodes of a step.
         refine: Rounds of refinement at most.
         warm_start: Walk to start from, such as that of the same person before a change. Default: a rough guess.
@@ -175,7 +175,7 @@ def predict_walk(
     """
     if not 0.0 < speed < 5.0:
         raise SettingsError(f"speed: {speed:g} m/s. Give a walking speed, such as 1.2 m/s.")
-    if muscles is not None:
+    if tendon is not None:
         model = with_de_groote_muscles(model)
     walker = walking_model(model)
     contacts = foot_contacts(model, STIFFNESS, SMOOTHING)
@@ -183,7 +183,7 @@ def predict_walk(
         "tolerance": tolerance, "time_limit": time_limit, "progress": progress, "max_iterations": MAX_ITERATIONS,
     }  # fmt: skip
     checked = limits or CertificateLimits(window=0.15)
-    system = walking_system(walker, contacts, muscles)
+    system = walking_system(walker, contacts, tendon)
     if warm_start is None:
         torques = walking_system(walker, contacts, None)
         first = walking_problem(walker, torques, speed=speed, nodes=COARSE_NODES, guess=scissor_guess(walker, speed))
@@ -193,7 +193,7 @@ def predict_walk(
             for v in (*system.states, *system.controls)
             if v.name.endswith(("_activation", "_excitation", "_tendon_force"))
         }
-        if muscles is not None:
+        if tendon is not None:
             coarse = walking_problem(walker, system, speed=speed, nodes=COARSE_NODES, guess=guess)
             start = solve(coarse, order=2, warm_start=start, **options)
     else:

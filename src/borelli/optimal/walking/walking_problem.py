@@ -99,12 +99,12 @@ def walking_ranges(walker: WalkingModel) -> dict[str, tuple[float, float]]:
 
 
 def walking_system(
-    walker: WalkingModel, contacts: Sequence[SphereContact], muscles: str | None, ranges: Ranges | None = None
+    walker: WalkingModel, contacts: Sequence[SphereContact], tendon: str | None, ranges: Ranges | None = None
 ) -> System:
     """Return the system of a walking model: torques, or muscles and torques of the trunk."""
-    torques = walker.trunk if muscles else walker.joints
+    torques = walker.trunk if tendon else walker.joints
     return tree_system(
-        walker.model, muscles=muscles, actuators=dict.fromkeys(torques, 2.0 * TORQUE_SIZE), contacts=contacts,
+        walker.model, tendon=tendon, actuators=dict.fromkeys(torques, 2.0 * TORQUE_SIZE), contacts=contacts,
         limits=LIMITS, damping=DAMPING, ranges=walking_ranges(walker) | dict(ranges or {}),
     )  # fmt: skip
 
