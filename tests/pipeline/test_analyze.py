@@ -103,7 +103,8 @@ def test_interrupted_run_leaves_complete_files_and_can_be_continued(walk, tmp_pa
         patch.setattr(pipeline, stage, interrupt)
         with pytest.raises(KeyboardInterrupt):
             analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())
-    left = {path.name for path in (tmp_path / "out").iterdir()}
+    left = {path.name for path in (tmp_path / "out").glob("*")}
+    assert (tmp_path / "out").exists() == bool(left)
     order = [("run_inverse_kinematics", "fit.nc"), ("compute_torques", "motion.nc"), ("compute_energy", "torques.nc"),
              ("write_report", "energy.nc")]  # fmt: skip
     done = [file for name, file in order if name in order_until(order, stage)]

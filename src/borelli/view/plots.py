@@ -277,7 +277,7 @@ def _state_figure(data: Dataset) -> Figure:
 
     parts = [("rad", "deg", "angle", 180.0 / np.pi), ("m", "m", "translation", 1.0)]
     shown = [
-        (*part, rows) for part in parts if (rows := np.flatnonzero(data["coordinate_unit"].values == part[0])).size
+        (*part, rows) for part in parts if (rows := np.flatnonzero(data["coordinate_units"].values == part[0])).size
     ]
     if not shown:
         raise SettingsError("The state has no coordinates to plot. Use picture().")
