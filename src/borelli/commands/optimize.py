@@ -77,7 +77,7 @@ def optimize(
         float, option("Reserve torque that costs as much as a fully excited muscle [N m]. Default: 10 N m.", "NM")
     ] = 10.0,
     residual: Annotated[
-        float, option("Residual at the root of that cost [N, N m]; 0 excludes residuals. Default: 100 N.", "N")
+        float, option("Residual force [N] or moment [N m] that costs as much; 0 excludes them. Default: 100.", "N")
     ] = 100.0,
     time_limit: Annotated[float, option("Time limit of the solver [s]. Default: 600 s.", "S")] = 600.0,
     external_loads: options.ExternalLoads = None,
