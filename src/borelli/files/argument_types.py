@@ -114,17 +114,15 @@ def _instance(kind: type) -> Expected:
 
 def _without_array_like(members: tuple[Any, ...]) -> Iterator[Any]:
     """Yield the members of a union, one array instead of those of numpy's `ArrayLike`, which admits text."""
-    is_array_like = any(getattr(get_origin(member), "__name__", "") == "_SupportsArray" for member in members)
-    if not is_array_like:
-        yield from members
-        return
     import numpy as np
+    from numpy.typing import ArrayLike
 
-    yield np.ndarray
-    for member in members:
-        name = getattr(get_origin(member) or member, "__name__", "")
-        if name not in ("Buffer", "_Buffer", "_SupportsArray", "_NestedSequence", "complex", "str", "bytes"):
-            yield member
+    array_like = get_args(getattr(ArrayLike, "__value__", ArrayLike))  # of a `type` statement since numpy 2.5
+    parts = [part for member in members for part in (array_like if member is ArrayLike else (member,))]
+    if set(array_like) <= set(parts):
+        yield np.ndarray
+        parts = [part for part in parts if part not in array_like]
+    yield from parts
 
 
 def _union(members: Sequence[Expected]) -> Expected:
