@@ -177,7 +177,7 @@ def _top_findings(scene: Scene, result: Dataset) -> list[Finding]:
     drift = 100.0 * float(energy[-1] / energy[0] - 1.0)
     return [
         Finding("spinning top", "precession", f"{rate:.4f} rad/s", f"{exact:.4f} rad/s"),
-        Finding("spinning top", "energy drift in 3 s", f"{drift:+.3f} %", "0"),
+        Finding("spinning top", "energy drift in 3 s", f"{abs(drift):.1g} %", "0"),
     ]
 
 
