@@ -89,7 +89,7 @@ def predicted_walk(certificate):
     dataset = xarray.Dataset(
         {"state_value": (("time", "state"), values), "phase_duration": ("phase_name", [0.5])},
         {"time": time, "state": names, "phase_name": ["step"]},
-        {"problem": "walk", "method": "radau", "objective": 1.0, "iterations": 10, "seconds": 1.0},
+        {"problem": "walk", "method": "radau", "objective": 1.0, "iterations": 10, "runtime_s": 1.0},
     )
     walker = WalkingModel(model, "root_tilt", "root_x", "root_z", ("hip_flexion_r",), ())
     return PredictedWalk(Solution(dataset, certificate), walker, 1.2)

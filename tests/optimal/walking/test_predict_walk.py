@@ -15,6 +15,7 @@ from borelli.optimal.walking.walking_problem import (
     walking_system,
 )
 
+from ...view.test_results import predicted_walk
 from ..symbolic_dynamics.trees import GAIT10, stored
 from ..tracking.test_documentation import python_blocks
 
@@ -68,3 +69,14 @@ def test_gait_at_one_point_two_meters_per_second():
     forward = motion.coordinates[:, [c.name for c in motion.model.coordinates].index("pelvis_tx")]
     time = motion.data["time"].values
     assert (forward[-1] - forward[0]) / (time[-1] - time[0]) == pytest.approx(1.2, rel=0.03)
+
+
+def test_each_step_advances_and_exchanges_sides():
+    walk = predicted_walk(certificate=None)
+    motion = walk.motion(strides=2)
+    time, names = motion.data["time"].values, [c.name for c in motion.model.coordinates]
+    value = {name: motion.coordinates[:, names.index(name)] for name in ("root_x", "hip_flexion_r", "hip_flexion_l")}
+    step = int(np.searchsorted(time, walk.step_time - 1e-9))
+    assert time[step] == pytest.approx(walk.step_time, abs=1e-12)
+    assert np.abs(value["root_x"][step:] - value["root_x"][:-step] - walk.speed * walk.step_time).max() < 1e-9
+    assert np.abs(value["hip_flexion_r"][step:] - value["hip_flexion_l"][:-step]).max() < 1e-9
